@@ -72,7 +72,7 @@ def test_lists_in_loose_json_or_python_notation_are_parsed(text: str, value: obj
         '{"a": 1, "a": 1}',
     ],
 )
-def test_string_that_is_no_literal_returns_none(text: str) -> None:
+def test_parsing_a_string_that_is_no_literal_returns_none(text: str) -> None:
     assert as_json(text) is None
 
 

@@ -37,7 +37,7 @@ def test_partial_score_is_reduced_if_a_copy_of_the_question_also_scores() -> Non
 
 
 @pytest.mark.parametrize("score", [0.0, 0.05, 0.1, 1.0])
-def test_full_score_and_low_scores_are_not_rescaled(score: float) -> None:
+def test_score_of_1_and_scores_up_to_0_1_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
@@ -179,7 +179,7 @@ def test_answer_with_a_wrong_value_can_earn_partial_credit_from_the_verifier() -
     assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number) == pytest.approx(0.49)
 
 
-def test_answer_with_a_wrong_value_scores_zero_if_the_verifier_accepts_it() -> None:
+def test_answer_with_a_wrong_value_that_the_verifier_fully_accepts_scores_zero() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number) == 0.0
 
 

@@ -223,7 +223,7 @@ def show(capsys: pytest.CaptureFixture[str]) -> Show:
     return show
 
 
-def test_settings_have_a_json_schema(show: Show) -> None:
+def test_settings_command_prints_a_json_schema(show: Show) -> None:
     schema = json.loads(show("--json"))
     env = schema["properties"]["env"]["properties"]
     assert env["task_sampling"]["enum"] == ["uniform", "weighted", "adaptive"]

@@ -122,7 +122,7 @@ def test_group_file_is_created_when_the_first_group_is_written(tmp_path: Path) -
     assert read(tmp_path / "groups.jsonl") == [{"number": 0}]
 
 
-def test_group_that_json_cannot_represent_is_skipped_with_an_error(
+def test_group_that_json_cannot_represent_is_skipped_and_an_error_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
@@ -133,7 +133,7 @@ def test_group_that_json_cannot_represent_is_skipped_with_an_error(
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["ERROR"]
 
 
-def test_parquet_file_that_the_process_command_did_not_write_raises(tmp_path: Path) -> None:
+def test_process_command_raises_if_it_did_not_write_the_existing_parquet_file(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_bytes(b"PAR1")
     with pytest.raises(ConfigError, match="exists, but `process` did not write it"):

@@ -98,7 +98,7 @@ def test_empty_completion_truncated_at_the_token_limit_is_unusable(convert: Any)
 
 
 @pytest.mark.parametrize(("surplus", "truncated"), [(0, False), (1, True), (LIMIT, True)])
-def test_long_text_completion_is_cut_at_the_token_limit(
+def test_long_completion_returned_as_text_is_cut_at_the_token_limit(
     convert: Any, chat: ChatFormat, prompt: Prompt, surplus: int, truncated: bool
 ) -> None:
     wanted = LIMIT - 1 - len(prompt.tokens) + surplus

@@ -37,7 +37,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
-def test_smaller_token_limit_of_trainer_and_environment_applies(
+def test_smaller_of_the_token_limits_of_trainer_and_environment_applies(
     tokenizer: Any, own: int, trainer: int, limit: int
 ) -> None:
     sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).sampling()

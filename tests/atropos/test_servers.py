@@ -193,13 +193,13 @@ def test_unknown_server_type_raises() -> None:
         config("vlm")
 
 
-def test_unsupported_server_type_raises() -> None:
+def test_server_type_that_only_atropos_supports_raises() -> None:
     with pytest.raises(ConfigError, match=r"openai\.server_type: must be one of auto, vllm"):
         complete_servers(APIServerConfig(server_type="trl"), "tokenizer")
 
 
 @pytest.mark.parametrize("row", REPLY_FORMATS, ids=lambda row: row.name)
-def test_server_type_is_detected_if_the_config_has_none(row: ReplyFormat) -> None:
+def test_servers_that_atropos_creates_use_the_server_type_of_the_config(row: ReplyFormat) -> None:
     """Atropos creates configs of local and Slurm servers without a server type."""
     make = choose_server_class(APIServer, [config(row.name)])
     assert make(APIServerConfig(base_url="http://127.0.0.1:9/v1")).server.format is row

@@ -165,7 +165,7 @@ def test_judge_command_logs_settings_of_the_config_file_that_it_ignores(
     assert caplog.messages == [f"`judge` ignores these settings: {ignored}"]
 
 
-async def test_too_many_open_files_log_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_judge_server_warns_once_about_too_many_open_files(caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
     judge._log_accept_errors_once(loop)
     for _ in range(3):

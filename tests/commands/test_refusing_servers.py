@@ -100,7 +100,7 @@ def test_results_record_the_sent_parameters_and_their_changes(server: RefusingSe
     }
 
 
-def test_results_table_of_a_preset_says_that_the_temperature_was_refused(
+def test_results_table_of_a_preset_says_that_the_server_refused_the_temperature(
     server: RefusingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = refuse_temperature
@@ -153,7 +153,7 @@ def test_parameter_that_an_error_mentions_but_does_not_refuse_is_still_sent(
     assert sent["parameters"] == {"temperature": [0.6], "top_p": [0.95], "max_tokens": [32768]}
 
 
-def test_several_refused_parameters_are_dropped(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_several_refused_parameters_are_dropped_from_later_requests(server: RefusingServer, evaluate: Evaluate) -> None:
     said = "temperature and top_p are not supported by this model"
     server.refuse = lambda request: said if {"temperature", "top_p"} & request.keys() else None
     assert evaluate()["sent"]["parameters"] == {"max_tokens": [32768]}

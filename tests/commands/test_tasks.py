@@ -29,7 +29,7 @@ def show(folder: Path, capsys: pytest.CaptureFixture[str]) -> Show:
     return show
 
 
-def test_tasks_command_lists_every_task_or_its_error(show: Show) -> None:
+def test_tasks_command_lists_an_error_for_a_task_that_cannot_be_generated(show: Show) -> None:
     lines = show().splitlines()
     categories = {"broken": "family", "composite": "family", "exact": "family", "generous": "games"}
     assert dict(line.split()[:2] for line in lines[1:6]) == {**categories, "open_ended": "games"}
@@ -110,7 +110,9 @@ def test_prompt_shown_by_the_tasks_command_uses_the_chat_template_options(show: 
     assert "◁think▷ ... ◁/think▷ (kimi)" in output
 
 
-def test_missing_transformers_raises_with_install_advice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_command_raises_with_install_advice_if_transformers_is_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match="pip install transformers"):
         tasks_command(["exact", "--prompt", "--tokenizer_name", "x"], folder)

@@ -112,7 +112,9 @@ async def test_every_column_of_problem_rows_has_the_same_type_for_all_tasks(writ
 
 
 @on_module_loop
-async def test_repeated_call_with_the_same_arguments_writes_an_identical_file(write: Write, tmp_path: Path) -> None:
+async def test_second_problems_call_with_the_same_arguments_writes_an_identical_file(
+    write: Write, tmp_path: Path
+) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         await write(tmp_path / name, 60)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
@@ -235,7 +237,7 @@ def finish(words: Sequence[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["1/1", "2/3"])
-def test_killed_problems_command_resumes_its_file(tmp_path: Path, part: str) -> None:
+def test_problems_command_resumes_its_file_after_it_was_killed(tmp_path: Path, part: str) -> None:
     out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--shard", part, "--out"]
     kill_in_the_middle([*words, str(out)], out)

@@ -79,7 +79,7 @@ def test_disk_outage_is_logged_once(make_dumper: MakeDumper, dumps: Path, caplog
     assert levels == ["WARNING", "INFO"]
 
 
-def test_groups_still_waiting_when_the_dump_closes_are_dropped(
+def test_groups_still_waiting_when_the_dump_writer_closes_are_dropped(
     make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper()
@@ -92,7 +92,7 @@ def test_groups_still_waiting_when_the_dump_closes_are_dropped(
     assert caplog.records[-1].args == (6,)
 
 
-def test_groups_that_wait_for_a_failed_disk_are_dropped_above_a_memory_limit(
+def test_waiting_groups_are_dropped_above_a_memory_limit_while_the_disk_fails(
     make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper(max_waiting_bytes=20_000)
@@ -126,7 +126,7 @@ def test_full_disk_leaves_no_truncated_line_in_a_dump(
 # ---------------------------------------------------------------------------- a hanging disk
 
 
-def test_offering_a_group_does_not_wait_for_the_disk(
+def test_offering_a_group_to_the_dump_writer_does_not_wait_for_the_disk(
     make_dumper: MakeDumper, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dumper = make_dumper()

@@ -27,7 +27,7 @@ def test_dump_files_are_read_in_name_order(tmp_path: Path) -> None:
     assert indices(stream_groups(tmp_path)) == [1, 2, 3]
 
 
-def test_missing_dump_path_raises(tmp_path: Path) -> None:
+def test_reading_a_dump_path_that_does_not_exist_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         stream_groups(tmp_path / "nothing.jsonl")
 
@@ -107,7 +107,7 @@ def test_two_dump_lines_that_differ_only_in_time_are_both_read(tmp_path: Path) -
     assert indices(stream_groups(tmp_path)) == [1, 1]
 
 
-def test_equal_dump_lines_are_all_read_if_they_have_no_time(tmp_path: Path) -> None:
+def test_identical_dump_lines_without_a_timestamp_are_all_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(2 * encode_group(passed(1)))
     assert indices(stream_groups(tmp_path)) == [1, 1]
 

@@ -145,7 +145,7 @@ def test_groups_read_from_a_dump_equal_the_written_groups(groups: list[Group], t
     assert failed == [offered(group) for group in groups if max(group.scores) == 0]
 
 
-def test_group_with_metadata_that_is_not_json_is_dropped_with_an_error(
+def test_group_whose_metadata_is_not_json_is_dropped_and_an_error_is_logged(
     make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper()

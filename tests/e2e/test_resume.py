@@ -146,7 +146,7 @@ def test_resumed_runs_serve_the_problems_of_an_uninterrupted_run(stopped: Stoppe
             assert [problem[what] for problem in piece.handed_out] == [problem[what] for problem in expected]
 
 
-def test_resumed_run_skips_no_problem_number(stopped: Stopped) -> None:
+def test_resumed_run_skips_only_problems_that_were_scored_before(stopped: Stopped) -> None:
     done: set[int] = set()
     for piece in stopped.pieces:
         left_out = set(range(piece.positions[-1])) - set(piece.positions)

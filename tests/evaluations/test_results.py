@@ -103,7 +103,7 @@ def test_repr_of_a_result_is_one_escaped_line(tmp_path: Path) -> None:
     assert repr(EvaluationResult(results, tmp_path)) == expected
 
 
-def test_evaluation_without_scores_has_no_rows(tmp_path: Path) -> None:
+def test_result_of_an_evaluation_without_scores_has_no_rows(tmp_path: Path) -> None:
     result = EvaluationResult({"model": "m", "overall": None, "tasks": {}, "finished": False}, tmp_path)
     assert result.rows() == []
     assert "nothing was scored" in str(result)

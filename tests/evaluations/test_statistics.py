@@ -74,7 +74,7 @@ def signs_tried(changes: list[float]) -> float:
 
 
 @pytest.mark.parametrize("changes", [[1.0] * 8, [0.5, 0.0, -0.25], [0.3, 0.2, 0.9, -0.1, 0.4, 0.0, 0.7], [0.0] * 4])
-def test_p_value_equals_the_exact_sign_flip_test(changes: list[float]) -> None:
+def test_p_value_equals_the_result_of_an_exact_sign_flip_test(changes: list[float]) -> None:
     assert paired_test(changes, [1 / len(changes)] * len(changes)).p == pytest.approx(signs_tried(changes))
 
 

@@ -47,7 +47,7 @@ def test_ensure_scores_are_not_same_is_off_by_default_if_group_size_is_1(group_s
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 
-def test_environment_config_has_defaults() -> None:
+def test_config_init_returns_the_default_settings_and_server() -> None:
     config, servers = ReasoningGymEnv.config_init()
     assert config == ReasoningGymEnvConfig()
     assert [(entry.server_type, entry.base_url) for entry in servers] == [("auto", "http://localhost:9001/v1")]

@@ -62,7 +62,7 @@ async def test_evaluation_requests_use_the_eval_sampling_settings(half_right: Ha
     assert half_right.asked == {(2, 0.25, 0.95)}
 
 
-async def test_evaluation_reports_metrics(half_right: HalfRight) -> None:
+async def test_evaluation_reports_metrics_for_each_task_and_category(half_right: HalfRight) -> None:
     metrics = dict(half_right.metrics)
     tokens = metrics.pop("eval/mean_completion_tokens")
     assert tokens > 1

@@ -90,7 +90,7 @@ def test_image_health_check_fails_on_status_503(monkeypatch: pytest.MonkeyPatch,
         thread.join()
 
 
-def test_compose_serve_command_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_command_in_the_compose_file_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     command, *arguments = service_command("environment")
     arguments = [word.replace("/configs/", f"{ROOT}/configs/") for word in arguments]
     assert commands(ReasoningGymEnv)[command]([*arguments, "--print-config"]) == 0
@@ -99,7 +99,7 @@ def test_compose_serve_command_is_valid(capsys: pytest.CaptureFixture[str]) -> N
     assert printed["openai"][0]["base_url"] == "http://vllm:9001/v1"
 
 
-def test_compose_run_api_listens_on_all_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_api_in_the_compose_file_listens_on_all_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     from atroposlib.cli import run_api
 
     started: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def test_documented_container_commands_are_valid(
         assert "openai:" in capsys.readouterr().out
 
 
-def test_kubernetes_judge_command_is_valid() -> None:
+def test_judge_command_in_the_kubernetes_example_is_valid() -> None:
     deployment = yaml.safe_load((ROOT / "examples" / "judge_kubernetes.yaml").read_text())
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     command, *arguments = container["args"]

@@ -168,7 +168,9 @@ async def test_process_command_writes_groups_to_a_parquet_file(process: Process,
     assert pyarrow.read_table(table).to_pylist() == rows
 
 
-async def test_process_command_replaces_failed_groups(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_process_command_replaces_failed_groups_by_groups_of_other_problems(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def score(env: Env, group: Any) -> Any:
         if group.problem.spec.index in (3, 5):
             raise ValueError("a fault")

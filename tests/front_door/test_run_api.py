@@ -60,7 +60,7 @@ async def test_group_larger_than_the_trainer_batch_raises(make: MakeEnv) -> None
 
 
 @pytest.mark.parametrize("steps", [0, -1])
-async def test_total_steps_missing_in_both_trainer_and_environment_raises(
+async def test_environment_raises_if_neither_it_nor_the_trainer_sets_total_steps(
     make: MakeEnv, api: ServedRunApi, steps: int
 ) -> None:
     await api.reset()

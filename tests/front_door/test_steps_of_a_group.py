@@ -155,7 +155,7 @@ async def test_group_that_is_too_long_for_the_trainer_is_no_longer_in_flight(sen
     assert env._run.session.in_flight == 0
 
 
-async def test_group_with_equal_scores_is_no_longer_in_flight(make_env: MakeEnv, collect: Collect) -> None:
+async def test_group_dropped_for_equal_scores_is_no_longer_in_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None

@@ -149,7 +149,7 @@ def test_reply_of_wrong_shape_raises(token_format: TokenFormat, body: str) -> No
         read(token_format, body.encode())
 
 
-def test_several_logprobs_per_token_raise() -> None:
+def test_reply_with_several_logprobs_for_a_token_raises() -> None:
     several = {"logprobs": [[[{"5": -0.5, "6": -1.0}]]], "finish_reasons": ["stop"]}
     with pytest.raises(ReplyError, match="unexpected shape"):
         read(VLLM, json.dumps(several).encode())

@@ -349,7 +349,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("choice", REFUSED)
-async def test_reply_in_which_the_model_refuses_is_a_refused_completion(server: Server, choice: Any) -> None:
+async def test_reply_in_which_the_model_refuses_gives_a_completion_with_ending_refused(
+    server: Server, choice: Any
+) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
