@@ -18,8 +18,8 @@ NEVER = "never"
 GOLD = "answer"
 """The default column of right answers."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""The rounds after the first, as (factor, share). A round uses factor * `items` new problems, and scores the kinds of
-answers whose mean score in the previous round was above share * bound."""
+"""The rounds after the first, as (factor, share). A round uses factor * `items` new problems. It scores a shortcut only
+if its mean score in the previous round was above the share of its limit (`TaskAudit.bound_of`)."""
 DEFAULTS = "defaults"
 """The value of `--levels` that stands for the library's default parameters."""
 

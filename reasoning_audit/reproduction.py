@@ -11,7 +11,7 @@ from reasoning_env.records import Problem
 from reasoning_env.rewards import extract_answer
 
 MAX_SCORED = 2_000
-"""Maximum number of characters of an answer in a command. For a longer answer, the command repeats the audit."""
+"""If an answer has more characters, the command that reproduces a finding repeats the audit of the task."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if `extract_answer` finds exactly this answer between answer tags, apart from outer whitespace."""
+    """Put an answer between answer tags. Return True if `extract_answer` finds it there (without outer whitespace)."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

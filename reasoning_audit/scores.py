@@ -163,9 +163,9 @@ class TaskAudit:
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the shortcuts with a mean score above `share` * bound, and the kinds of answers in `faults`.
+        """Return the shortcuts whose mean score is above `share` * `bound_of(shortcut)`, and all keys of `faults`.
 
-        The decision tree has a lower limit, because a tree that was learned on few problems scores lower.
+        The limit for the decision tree is even lower, because a tree that was learned on few problems scores lower.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:

@@ -84,7 +84,7 @@ class Watch:
 
 
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
-    """Return what one of Python's audit events says that the answer did; None if any verifier may cause the event."""
+    """Return what the answer did, as an audit event of Python shows; None for an event that proves nothing."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _contains_canary_name(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):

@@ -51,7 +51,7 @@ _numbers = itertools.count()
 
 
 class RemoteJudge(Protocol):
-    """Judges instead of the bridge's own workers: a `JudgeClient`, or your own object with these methods."""
+    """An object that judges instead of the bridge's workers: a `JudgeClient`, or your own object with these methods."""
 
     async def judge(self, subject: Subject, completions: Sequence[str]) -> Sequence[Verdict]:
         """Return a verdict for each completion, in order. `subject` is a problem's reference, or a row.

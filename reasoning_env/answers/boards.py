@@ -137,7 +137,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the signs `<` and `>`, and for each sign between rows: the number of rows above the sign, and the sign."""
+    """Return all `<` and `>` in order, and each sign between two rows together with the number of rows above it."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):

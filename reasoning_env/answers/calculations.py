@@ -67,7 +67,7 @@ class _Operand:
     raises: bool = False
     """True if the operand is an exponent without parentheses."""
     of_constant: bool = False
-    """True if the base of the exponent is a number or e."""
+    """True if the operand is the exponent of a number or of e, as in `e^x`."""
 
 
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
@@ -137,7 +137,7 @@ def sides_to_python_notation(answer: str, functions: Collection[str] = ()) -> st
 
 
 def _are_factors(left: str, right: str) -> bool:
-    """Return True for two different single letters, as in `x e^x`; False for equal letters (`C C`) and for words."""
+    """Return True if neighbouring names are a product: two different letters (`x e^x`), not `C C` and not words."""
     return left != right.strip() and len(left) == len(right.strip()) == 1
 
 

@@ -222,7 +222,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
-    """After this many seconds without a trainer, the log also says what to do if the trainer did register."""
+    """After this many seconds without a trainer, the log also says what to do if run-api ignored the trainer."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 

@@ -122,7 +122,7 @@ class Completers:
         return known
 
     def _formats_of(self, asked: object) -> Sequence[ReplyFormat]:
-        """Return the reply formats to request from the object `asked`, in order of preference."""
+        """Return the formats in which `asked`, a server or server manager, may reply, in order of preference."""
         replaced = _replaced_kinds(asked, ServerManager) or _replaced_kinds(asked, AtroposServer)
         if not replaced and _is_server(asked):
             named = named_format(getattr(asked, "config", None))

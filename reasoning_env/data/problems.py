@@ -447,7 +447,8 @@ async def _append_missing_rows(
 ) -> Mapping[str, TaskProgress]:
     """Generate the missing rows of this part, append them to `rows`, and return the progress of each task.
 
-    For a row of another part, append only the progress and the hash of the question. A resumed run needs both.
+    If several parts share a task, generate the other parts' rows of the task too. For such a row, append only the
+    task's progress and the hash of the question, because a resumed run needs both.
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count

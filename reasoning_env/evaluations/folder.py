@@ -73,8 +73,9 @@ class PublishedMeans(TypedDict):
     short: Name
     """A short name of the model."""
     overall: Number
+    """Mean score over all tasks."""
     comparable: Number | None
-    """Mean over the tasks whose questions and scoring have not changed since the published runs."""
+    """Mean score over the tasks whose questions and scoring have not changed since the published runs."""
     categories: dict[Name, Number | None]
     tasks: dict[Name, Number]
 

@@ -93,7 +93,7 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """Whether the scores of a group differ (`with_signal`) and, if all are equal, whether all are right or 0."""
+    """The outcome of a group: its scores differ (`with_signal`), are all right, are all 0, or are otherwise equal."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"

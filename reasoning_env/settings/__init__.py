@@ -107,7 +107,7 @@ class UsedBy:
 _IN_TRAINING = UsedBy("serve", "process", "problems")
 """Marks settings that only the commands that choose training problems use."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Marks settings of the commands that evaluate, or that exclude the evaluation set's questions from training."""
+"""Marks settings that only the commands that use the evaluation set use, if only to keep it out of training."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
 """Marks settings that only the commands that evaluate a model use."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")

@@ -49,7 +49,7 @@ seconds, so a deadline may end them. `python -m tools.unstable_programs --python
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return an entry with all of the question except the input, which is unknown before generation."""
+    """Return an entry whose question lacks the input, because the input is unknown before generation."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}

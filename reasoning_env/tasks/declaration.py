@@ -107,12 +107,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries that are too easy, but serves the share `served` of them."""
+    """Return a rule for entries that are too easy: serve the share `served` of them, and reject the others."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries whose answer can be copied, but serves the share `served` of them."""
+    """Return a rule for entries whose answer can be copied: serve the share `served` of them, and reject the others."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -122,7 +122,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Return a rule that rejects entries whose right answer is `answer`, but serves the share `served` of them."""
+    """Return a rule for entries whose right answer is `answer`: serve the share `served`, and reject the others."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",
