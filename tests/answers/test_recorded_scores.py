@@ -72,7 +72,7 @@ def test_only_the_listed_notations_of_right_answers_are_rejected() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
-def test_listed_exceptions_name_only_existing_tasks_and_notations() -> None:
+def test_changed_answers_listed_as_still_right_belong_to_existing_tasks() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways

@@ -184,7 +184,7 @@ def test_each_server_type_selects_the_matching_reply_format(row: ReplyFormat) ->
     assert named_format(config(row.name)) is row
 
 
-def test_default_server_config_of_atropos_selects_no_reply_format() -> None:
+def test_reply_format_is_unknown_if_the_server_config_has_only_defaults() -> None:
     assert named_format(APIServerConfig()) is None
 
 
