@@ -200,7 +200,7 @@ def _print_different_questions(tasks: Iterable[str]) -> None:
         few = [f"about {count} at {name}" for name, count in counts.items() if count is not None]
         many = [name for name, count in counts.items() if count is None]
         elsewhere = [f"{MANY_QUESTIONS} or more at {', '.join(many)}"] if many else []
-        print(f"=== {task}: number of different questions\n{'; '.join(few + elsewhere)}\n")
+        print(f"=== {task}: how many different questions the task can generate\n{'; '.join(few + elsewhere)}\n")
 
 
 def _value_at(at_levels: Mapping[str, object], level: float) -> str:

@@ -100,7 +100,7 @@ class RolloutDumper:
         if room:
             self._dropping.over("accepting rollouts for dumps again")
         else:
-            reason = "the dumps are closed" if self._closing else "too many wait in memory; check the disk"
+            reason = "the dumps are closed" if self._closing else "too many rollouts wait in memory; check the disk"
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:

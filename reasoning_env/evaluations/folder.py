@@ -178,7 +178,7 @@ def read_results(folder: Path) -> Results:
     """Return the content of results.json; raises OSError, and ValueError for an unknown format or wrong types."""
     content = read_json(folder / RESULTS)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"not the results of an evaluation in format {FORMAT}")
+        raise ValueError(f"the file does not contain evaluation results in format {FORMAT}")
     return _RESULTS.validate_python(content)
 
 

@@ -84,7 +84,7 @@ def remarks_on(
     if temperature not in (None, PUBLISHED_TEMPERATURE):
         yield f"temperature is {temperature:g}; the published runs used {PUBLISHED_TEMPERATURE:g}"
     if plan.samples_per_task != PRESET_SIZE:
-        yield f"{plan.samples_per_task} problems a task; the published scores are for {PRESET_SIZE} problems a task"
+        yield f"this evaluation has {plan.samples_per_task} problems a task, but the published ones have {PRESET_SIZE}"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)
     if missing:
         yield f"the installed reasoning-gym lacks the tasks {', '.join(sorted(missing))}"

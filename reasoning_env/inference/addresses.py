@@ -185,7 +185,9 @@ def _read_word(word: str, name: str) -> str:
         if not word:
             raise ConfigError(f"the environment variable {variable} is not set", setting=setting, remedy="set it")
     if not word.isprintable():
-        raise ConfigError("contains a line end or another character that HTTP headers cannot contain", setting=setting)
+        raise ConfigError(
+            "contains a line break or another character that HTTP headers cannot contain", setting=setting
+        )
     return word
 
 

@@ -92,7 +92,7 @@ def test_reading_an_evaluation_folder_without_results_raises(tmp_path: Path) -> 
 
 def test_results_file_of_a_newer_format_raises(tmp_path: Path) -> None:
     write_evaluation(tmp_path, results={**RESULTS, "format": 2})
-    with pytest.raises(ConfigError, match="not the results of an evaluation in format 1"):
+    with pytest.raises(ConfigError, match="the file does not contain evaluation results in format 1"):
         read_evaluation(tmp_path)
 
 

@@ -73,6 +73,6 @@ def test_shown_server_address_hides_keys(query: str) -> None:
 def test_api_key_that_contains_a_line_end_raises(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]) -> None:
     """A key that was read from a file often ends with a line end, which a header cannot contain."""
     monkeypatch.setenv("KEY", "sk-secret\n")
-    with pytest.raises(ConfigError, match=r"^openai\.(api_key|headers): contains a line end") as error:
+    with pytest.raises(ConfigError, match=r"^openai\.(api_key|headers): contains a line break") as error:
         read_secrets(ServerSettings(**given), for_chat=False)
     assert "sk-secret" not in str(error.value)
