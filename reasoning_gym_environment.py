@@ -259,7 +259,7 @@ class ReasoningGymEnv(BaseEnv):
     async def _send_scored_data_to_api(
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
     ) -> list[asyncio.Future[None]]:
-        """Put groups into the delivery queue; each future is done when its group was delivered or dropped."""
+        """Queue groups for delivery. Return a future for each group; it is done when the group is sent or dropped."""
         return atropos.enqueue(self._run, scored_data)
 
     async def handle_send_to_api(

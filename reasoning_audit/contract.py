@@ -39,7 +39,8 @@ CANARIES: Mapping[str, str] = {
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
 }
-"""Answers that a `Watch` detects if a verifier runs them. A key says what the answer uses. The sandbox blocks harm."""
+"""Answers that a `Watch` detects if a verifier executes them. Each key says what the executed answer would use. The
+sandbox makes the answers harmless."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,

@@ -80,7 +80,8 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect that a verdict with this reason shows. If scoring fails for another reason, watched workers try again."""
+"""The defects that are known from the reason of a failed verdict alone. After a failure with another reason, the audit
+scores the answer again on watched workers (`watch.py`) to find the defect."""
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,11 @@ Tree = Question | Leaf
 
 
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
-    """Return a score for each problem: 1 if a tree learned on the other half predicts the right option, else 0.
+    """Return a score for each problem: 1 if a tree predicts the right option, else 0.
 
-    With fewer than LEARNT_FROM problems, no tree is learned. The scores are then an upper bound of a tree's scores:
-    1 if the option is among the two most frequent options and occurred in an earlier problem.
+    The tree is learned on the half of the problems that does not include this problem. With fewer than LEARNT_FROM
+    problems, no tree is learned. The scores are then an upper bound of a tree's scores: 1 if the right option is one of
+    the two most frequent options and occurred in an earlier problem.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:

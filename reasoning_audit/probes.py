@@ -67,7 +67,7 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Kinds of answers made by changing the right answer. In every task, each kind is wrong for at least one problem."""
+"""Kinds of changes to a right answer. In no task is the changed answer still right for every problem."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
 """Pairs of kinds of probes: the right answer and a wrong answer, in both orders. A verifier that searches for the right
 answer accepts both; a verifier that reads only the first or the last answer accepts one of them."""

@@ -137,9 +137,9 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Replaces a worker pool in an audit of rows: problems are rows, and each answer is scored inside a completion.
+    """Makes problems from rows. To score an answer, puts it into a completion and passes the completion to `pool`.
 
-    Calls `advance` after each row whose answers were scored.
+    An audit of rows uses this class in place of a worker pool. Calls `advance` after scoring the answers of a row.
     """
 
     def __init__(

@@ -232,7 +232,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score all probes on the problems with these numbers. If `suspects` is given, score no shortcuts but these."""
+    """Score the probes of the problems with these numbers. `suspects`, if given, are the only shortcuts to score."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

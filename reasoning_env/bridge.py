@@ -215,7 +215,7 @@ class Bridge:
     def resume(self, state: Mapping[str, object]) -> None:
         """Continue from the `state()` of an earlier run.
 
-        Raises ConfigError for an invalid state, and RuntimeError if a problem was drawn before.
+        Raises ConfigError for an invalid state, and RuntimeError if this bridge has already drawn a problem.
         """
         read_state(state)
         self._run(self._resume(state))

@@ -31,7 +31,7 @@ The library: a task cannot generate a problem, because it raises, exceeds its ti
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
-    A job is retried once on a fresh worker, and twice if another process killed its worker (`workers/pool.py`,
+    A job is retried on a fresh worker: once, or up to twice if another process kills its workers (`workers/pool.py`,
     `workers/scoring.py`). If retries give no verdicts, the group is dropped. A group that takes more CPU time than
     its limit is dropped at once. Generating a problem for training or evaluation is retried without limit
     (`problems/stream.py`). If workers cannot be started, the pool keeps trying until it is closed, and jobs fail
@@ -48,8 +48,8 @@ The infrastructure: a worker process is killed or cannot be started, the machine
 The model: a completion has no single answer, or the verifier cannot judge the answer.
     Only here does a failure score 0, and no error is raised. The verdict has the reason: no answer, several
     answers, an answer that is unclosed, empty or too long (`rewards.py`), or an answer for which the verifier raises
-    (`workers/child.py`), takes too long, or ends two workers (`workers/scoring.py`) by their memory limit, a fatal
-    signal, an exit or an invalid reply. A kill from outside is an infrastructure error.
+    (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). A verifier ends a worker
+    by its memory limit, a fatal signal, an exit or an invalid reply. A kill from outside is an infrastructure error.
 
 A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An
 unexpected error in the steps of a group drops the group too (`reasoning_gym_environment.py`, `evaluations/run.py`).

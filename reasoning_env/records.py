@@ -163,7 +163,7 @@ class LibraryInfo:
 
     - `adjustable` are the tasks that have levels of difficulty.
     - `system_prompt` is the system message of the library's own evaluation; empty if the library has none.
-    - `releases` has `NAME@VERSION` of the module for each task of a module other than reasoning-gym.
+    - `releases` maps each task that a user's module provides to `NAME@VERSION` of the module.
     - `to_try` are the tasks for which a session generates and scores a trial problem at its start.
     - `score_signature` is the signature of the user's score function; None if there is none, or if it is written in C.
     """

@@ -23,7 +23,7 @@ TAG_LENGTH = len("</answer>")
 MAX_TAGS = 16
 """If a completion has more answer tags than this, its answers are not compared, and count as different."""
 WINDOW = 1 << 16
-"""Number of characters per search. A search keeps the interpreter lock, and takes 0.3 s for 16 MB of `<`."""
+"""Characters per search of a long text. A search of 16 MB of `<` would keep the interpreter lock for 0.3 s."""
 MAX_ANSWER_BYTES = 20_000
 """Limit for the length of an answer, in bytes of UTF-8. Longer answers score 0 (`too_long`)."""
 LONG_TEXTS = 100_000

@@ -111,7 +111,7 @@ class Session(Generic[T]):
             not fit into the model's context. `next` skips and counts such a problem, and logs the first of each task.
         on_thread: Calls `prepare` with a problem; by default on threads, several at a time.
         pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
-        checkout: Folder with a reasoning-gym to use instead of the installed package, if the settings name none.
+        checkout: Folder with a reasoning-gym to use instead of the installed package. `settings.checkout` overrides it.
         score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction with its permissions. The session
             then judges rows, and has no problems.
         group_size: Usual number of verdicts in a call of `observe`.

@@ -58,7 +58,7 @@ def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_equal(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Accept only right answers in the library's notation, because the library evaluates all other answers as code."""
+    """Return 1 for a string that equals a right answer, else 0. The library would execute other answers as code."""
     right: Collection[str] = entry["metadata"].get("valid_answers") or [entry["answer"]]
     return float(answer in right)
 

@@ -309,7 +309,7 @@ CLOCK = re.compile(
 
 
 def duration(answer: str, problem: ProblemData) -> str | None:
-    """Read a duration: `3 days`, `04:05`, `3 days, 04:05:06.789`. Days may be written `3D` or `3`."""
+    """Read a duration: `3 days`, `04:05`, `3 days, 04:05:06.789`. `3D` and `3` also mean `3 days`."""
     match = DAYS.fullmatch(answer) or CLOCK.fullmatch(answer)
     if match is None:
         return None

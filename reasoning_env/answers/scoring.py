@@ -32,7 +32,10 @@ parsers are higher and differ between Python's versions, but scores must not dep
 
 @dataclass(frozen=True)
 class AnswerCandidate:
-    """An answer without the formatting named in `frames`. The verifier gets `notation`; None if `text` is no value."""
+    """The `text` of an answer without the formatting named in `frames`, and the text in the verifier's `notation`.
+
+    `notation` is None if the text cannot be read as a value of the task's type.
+    """
 
     text: str
     notation: str | None
@@ -189,7 +192,7 @@ class Scorer:
         return ProblemData(str(entry.get("answer") or ""), entry["metadata"])
 
     def _read_value(self, text: str) -> str | None:
-        """Parse `text` as a value and return the notation that the verifier expects; None if `text` is no value."""
+        """Parse `text` as a value and return it in the verifier's notation; None if it is no value of the type."""
         if self.rules.type is None or (self._problem.expected and text == self._problem.expected):
             return text
         return self.rules.type(text, self._problem)
@@ -209,7 +212,7 @@ class Scorer:
         return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
 
     def _score_without_value(self, text: str) -> float:
-        """Return the verifier's score of an answer that has no value; 0 if the verifier raises an error."""
+        """Return the verifier's score of an answer that cannot be read as a value; 0 if the verifier raises."""
         score = _score_or_none(self._verifier_score, text)
         return 0.0 if score is None else self._without_length_share(text, score)
 

@@ -94,7 +94,7 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Replace all numbers in a right answer by each constant of LAYOUTS; {} for an answer of words or names like x1."""
+    """Return the answers of the shortcuts in LAYOUTS, by name; {} if the right answer is words or names like x1."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -195,7 +195,7 @@ MAX_PARTIAL = 0.98
 def above_guessing(score: float, guess: float) -> float:
     """Rescale a partial score linearly, so that `guess` (the best guess's score) becomes 0 and 1 becomes MAX_PARTIAL.
 
-    The result is at least FORM_SCORE. A higher score never gets a lower result.
+    Then raise a result below FORM_SCORE to FORM_SCORE. A higher score never gets a lower result.
     """
     return max(FORM_SCORE, MAX_PARTIAL * (score - guess) / (1.0 - guess))
 

@@ -267,10 +267,10 @@ class Run:
         )
 
 
-def _as_list(beginnings: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. `beginnings` are prompts as bytes and lists, so each prompt is converted once."""
+def _as_list(prompts: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
+    """Return a sequence as a list. If it begins with one of `prompts` (bytes and a list), copy that prompt's list."""
     if isinstance(sequence, array):
-        for in_bytes, numbers in beginnings:
+        for in_bytes, numbers in prompts:
             if sequence.tobytes().startswith(in_bytes):
                 return [*numbers, *sequence[len(numbers) :].tolist()]
     return list(sequence)

@@ -48,7 +48,7 @@ T = TypeVar("T")
 # the run as complete. At one step per second, a run reaches 10**8 steps after three years.
 BoundedCount = Annotated[int, msgspec.Meta(ge=0, lt=10**8)]
 Choice = Annotated[int, msgspec.Meta(ge=-1, lt=10**8)]
-"""A number that the trainer chose; -1 if the trainer chose none."""
+"""A number in the trainer's configuration, such as the batch size; -1 if the trainer does not set this number."""
 FolderName = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*\Z")]
 """A path without null characters, because no operating system accepts null characters in paths."""
 MAX_REPLY_BYTES = 2**20
@@ -372,7 +372,7 @@ class RunApiSession:
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Send a request until run-api replies, and return the reply. Raises RunApiFault for a status in `answers`."""
+        """Send a request until run-api replies. Return the reply, or raise RunApiFault for a status in `answers`."""
         waits = pauses()
         while True:
             try:

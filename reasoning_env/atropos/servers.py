@@ -138,14 +138,14 @@ def _is_server(asked: object) -> bool:
     return issubclass(type(asked), APIServer)
 
 
-def _replaced_kinds(asked: object, usual: type) -> Sequence[ReplyKind]:
-    """Return the reply kinds whose method `asked` overrides; [] if `asked` is no instance of the class `usual`."""
-    if not issubclass(type(asked), usual):
+def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
+    """Return the reply kinds whose method the server overrides; [] if its class is not derived from `base`."""
+    if not issubclass(type(server), base):
         return []
     return [
         kind
         for kind in ReplyKind
-        if getattr(getattr(asked, kind.method), "__func__", None) is not getattr(usual, kind.method)
+        if getattr(getattr(server, kind.method), "__func__", None) is not getattr(base, kind.method)
     ]
 
 

@@ -131,7 +131,8 @@ def evaluate(
         api_key: API key of the server.
         headers: HTTP headers of every request, such as `{"api-key": "$AZURE_KEY"}`; `$NAME` reads an environment
             variable.
-        server_type: `chat` for chat completions only; by default text completions if the server has no chat.
+        server_type: By default, chat completions, or text completions if the server has no chat. `chat`: only chat
+            completions.
         tasks: Names, globs and categories of tasks.
         preset: Published protocol to follow.
         limit: Problems per task.

@@ -126,7 +126,7 @@ def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
-    """Return the tasks of a part, each with (r, d): the part keeps a question if its hash modulo d is r."""
+    """Return the tasks of one of the file's `parts`, each with (r, d): keep a question if its hash modulo d is r."""
     if parts <= len(tasks):
         return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
     number = (part - 1) % len(tasks)

@@ -150,7 +150,7 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     """Return the files of rows at the paths, without duplicates.
 
     For a folder, return its files of rows, sorted by name. If there are none, return the files of its subfolders (see
-    `folders_of_files`). Omit `out` and the files that `process` derives from its groups.
+    `folders_of_files`). Omit `out`, and the files that `process` makes from its file of groups.
 
     Raises ConfigError if a path cannot be read, or if a folder has no files of rows.
     """

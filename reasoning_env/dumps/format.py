@@ -239,7 +239,7 @@ class DumpedGroup:
     - `reference`: any process can generate the problem again from it.
     - `failed`: in evaluations, the number of completions that the server did not return.
     - `sent`: in evaluations, the format and parameters of the requests.
-    - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset of that size and seed.
+    - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset with this size and with `seed`.
     - `thinking_formats`: names of the formats of the thinking that was removed before answers were read.
     - `library_answer`: reasoning-gym's own answer, only if it is wrong; `expected_answer` is then the corrected answer.
     - `key`: identifies the group in a file of `process` or of an evaluation.

@@ -67,7 +67,7 @@ def stream_groups(
 
     Empty lines, a torn last line, and copies of groups in `seen` are skipped. With `strict=False`, other malformed
     lines, unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called
-    with one error that describes the skipped lines, and with a second error that counts the repeated groups.
+    with an error about skipped lines, if there are any, and with an error about repeated groups, if there are any.
 
     Raises:
         OSError: The path cannot be read, or is not a regular file.

@@ -117,7 +117,7 @@ class Comparison:
 
     @property
     def different(self) -> Sequence[str]:
-        """Task and index of each problem for which the other evaluation has a different problem."""
+        """The tasks and indices at which the two evaluations have different problems."""
         both = _unpaired_places(self.first, self.second) & _unpaired_places(self.second, self.first)
         return [f"{task} {index}" for task, index in sorted(both, key=str)]
 

@@ -251,10 +251,12 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
-    The same values give the same interval, in any order. If all values are equal, a bootstrap interval would have width
-    0. For each end of `bounds`, the interval then assumes the largest share of values at this end that a sample of this
-    size misses with a probability of 2.5 %. For `many` values or more, the faster normal approximation is used, because
-    it hardly differs from a bootstrap interval.
+    The same values give the same interval, in any order. For `many` values or more, the faster normal approximation is
+    used, because it hardly differs from a bootstrap interval.
+
+    If all values are equal, a bootstrap interval would have width 0. Each end of the interval is then the mean that
+    would result if a share of all possible values were at that end of `bounds`. This share is so large that a sample of
+    this size contains none of these values with a probability of only 2.5 %.
     """
     count = len(values)
     tail = 0.025  # the probability beyond each end of the interval

@@ -57,7 +57,7 @@ class Metric(Generic[S]):
         return found[0].lower() if found else ""
 
     def name_for(self, label: str) -> str:
-        """Return the metric's name with a value of its label, `label`, instead of the part in capitals."""
+        """Return the metric's name, with the part in capitals replaced by `label`, a value of the label."""
         return re.sub("[A-Z]+", lambda _: label, self.name)
 
     @property

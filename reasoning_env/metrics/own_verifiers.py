@@ -54,7 +54,7 @@ class OwnVerdicts:
         )
 
     def check(self) -> None:
-        """Raise RaisingFunctionError if the user's code raised for all completions so far, at least FIRST_VERDICTS."""
+        """Raise RaisingFunctionError if the user's code raised for all completions, FIRST_VERDICTS or more."""
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)

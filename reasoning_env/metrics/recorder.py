@@ -60,7 +60,7 @@ class MetricsRecorder:
         self._interval: defaultdict[str, Sums] = defaultdict(Sums)
         """Totals since the last call of `take_interval`, by task."""
         self._before: defaultdict[str, Sums] = defaultdict(Sums)
-        """Totals before the last call of `take_interval`, by task."""
+        """Totals of all intervals that `take_interval` has returned, by task."""
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
         self.token_limit = "max_token_length, or the trainer's limit for completions"

@@ -223,10 +223,10 @@ class SignalEstimator:
 
 
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
-    """Return logistic curves of the pass rate over the level. Each has the rate `target` at a level from -0.5 to 1.5.
+    """Return logistic curves of the pass rate over the level, which reach `target` at levels from -0.5 to 1.5.
 
-    This level is outside [0, 1] for learners for whom every task is too hard or too easy. Rates stay at least 0.001
-    away from 0 and 1, because no learner is always right or always wrong.
+    A curve that reaches `target` outside of [0, 1] describes a learner for whom every level is too hard or too easy.
+    Rates stay at least 0.001 away from 0 and 1, because no learner is always right or always wrong.
     """
     at_target = math.log(target / (1.0 - target))
     curves = []

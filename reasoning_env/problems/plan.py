@@ -115,7 +115,7 @@ def _left_out(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dic
 def _choose_training_tasks(
     settings: ReasoningSettings, tasks: tuple[str, ...], reasons: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the tasks except those in `reasons` that the setting `tasks` does not name; all tasks if none is left."""
+    """Leave out the tasks in `reasons` unless the setting `tasks` names them. If no task is left, return all tasks."""
     named = set(map(str.lower, settings.tasks))
     return tuple(name for name in tasks if name not in reasons or name.lower() in named) or tasks
 
@@ -151,7 +151,7 @@ def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], libra
 
 
 async def _check_params(params: Mapping[str, Mapping[str, object]], settings: ReasoningSettings, checker: Pool) -> None:
-    """Raise ConfigError for parameters of `composite`, parameters too large for a reference, and invalid parameters."""
+    """Raise ConfigError if `composite` has parameters, or if parameters are invalid or too long for a reference."""
     if params.get(COMPOSITE):
         raise ConfigError(
             f"{COMPOSITE} combines the other selected tasks and has no parameters of its own",

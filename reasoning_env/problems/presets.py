@@ -68,7 +68,7 @@ class PresetSet(EvaluationSet):
 
     @cached_property
     def _limits(self) -> defaultdict[str, asyncio.Semaphore]:
-        """By task, a limit of two generations at a time, so that a task that always fails is detected early."""
+        """A semaphore for each task, for two generations at a time: a task that always fails is then detected early."""
         return defaultdict(lambda: asyncio.Semaphore(2))
 
     @cached_property

@@ -65,7 +65,7 @@ def read_state(state: object) -> SessionState:
 
 
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
-    """Return a drawn position of the stream as a list. `question_hash` is None if the problem was never served."""
+    """Return as a list the spec of a problem that is not in flight, and its hash if an earlier run served it."""
     reference = Reference(
         task=spec.task,
         split=spec.split,

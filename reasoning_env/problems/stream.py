@@ -148,7 +148,7 @@ class _Position(Generic[T]):
     ready: asyncio.Task[_Ready[T]] = field(init=False)
 
     def redraw(self, spec: ProblemSpec) -> None:
-        """Use another spec at this position. The hash of the old question no longer applies."""
+        """Replace the spec of this position, and forget the hash of the old question."""
         self.spec = spec
         self.question_hash = None
 

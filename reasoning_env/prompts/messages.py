@@ -1,4 +1,4 @@
-"""Build the messages of a problem, and parse completions: strings, messages and conversations."""
+"""Build the messages of a problem, and parse completions, which are strings, messages or conversations."""
 
 from __future__ import annotations
 

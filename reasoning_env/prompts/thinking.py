@@ -18,9 +18,9 @@ NONE = "none"
 class ThinkingFormat:
     """How a family of models marks its thinking.
 
-    `opening` and `closing` are matched exactly or, with `any_case`, ignoring case. With `channels`, each `opening` that
-    is not a `closing` begins a channel of thinking, and `closing` begins the final channel. A model has the format if
-    its vocabulary or template has all `tokens`. These tokens are kept when completions are decoded.
+    `opening` and `closing` are matched exactly or, with `any_case`, ignoring case. With `channels`, `opening` begins a
+    channel of thinking, and `closing` begins the final channel, even if `closing` itself starts with `opening`. A model
+    has the format if its vocabulary or template has all `tokens`. These tokens are kept when completions are decoded.
     """
 
     name: str

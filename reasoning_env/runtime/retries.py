@@ -54,7 +54,7 @@ class OutageLog:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """Report that the outage began or goes on. Logs a warning at first, then at most one every REPEAT_S seconds."""
+        """Begin or continue an outage. Log a warning at first, then at most one every REPEAT_S seconds."""
         now = self._clock()
         if self._since is None:
             self._since = now
@@ -67,7 +67,7 @@ class OutageLog:
             self._said = now
 
     def over(self, message: str) -> None:
-        """Report the end of the outage. Logs the end if the beginning was logged."""
+        """End the outage, if there is one. Log its end if its beginning was logged."""
         if self._since is not None and self._announced:
             self._logger.info("%s after %.1f s", message, self._clock() - self._since)
         self._since = None

@@ -60,7 +60,7 @@ def redact(text: str, secrets: Sequence[str]) -> str:
 
 
 AsJson = Callable[[object], str | None]
-"""Converts a value that JSON cannot represent to a string, or to None for null."""
+"""Called with a value that JSON cannot represent. Returns a string to write instead, or None to write null."""
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 

@@ -229,7 +229,7 @@ def parse_mapping(value: object) -> object:
 
 
 def parse_options(value: object) -> object:
-    """Parse a mapping as `parse_mapping` does, and the values in `name=value` as YAML, so that `false` is a boolean."""
+    """Parse as `parse_mapping` does. In a string `name=value`, the value is parsed as YAML: `false` is a boolean."""
     parsed = parse_mapping(value)
     if isinstance(value, str) and isinstance(parsed, dict):
         return {name: load_yaml(text) if isinstance(text, str) else text for name, text in parsed.items()}

@@ -34,8 +34,8 @@ class FieldLevels:
     """Levels that replace the library's levels of one config field or of a range, easiest first.
 
     A range has two fields, for its lower and its upper bound. A level of a range is one number for both fields, or a
-    pair of numbers. Numbers are interpolated between two levels, unless `drawn` is set. `reason` says what is wrong
-    with the library's levels.
+    pair of numbers. A difficulty between two levels gives a number between theirs, or one of the two levels if `drawn`
+    is True. `reason` says what is wrong with the library's levels.
     """
 
     fields: tuple[str, ...]
@@ -214,8 +214,8 @@ class Task:
 
     # How answers are scored
     answer_leak: str = ""
-    """How questions reveal their answers, so that rejecting problems does not help; "" if they do not. Training leaves
-    out a task whose questions reveal their answers."""
+    """How the task's questions reveal their answers; "" if they do not. Training leaves out a task that reveals its
+    answers, because it is not enough to reject some of the problems."""
     verifier_flaw: str = ""
     """Which wrong answers the library's verifier rewards; "" if none. Strict rewards do not reward these answers."""
     answer: AnswerRules = field(default_factory=AnswerRules)

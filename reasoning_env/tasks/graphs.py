@@ -80,7 +80,7 @@ def _solved_by_one_button(entry: Entry) -> bool:
 def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
     """Return the answers that reach the target value of a lock by pressing one button repeatedly.
 
-    This function tries only the buttons that add a number whatever the colour of the light is.
+    This function tries only the buttons that add the same number at every colour of the light.
     """
     adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
     fitting = [button for button in adding if target % button["value"] == 0]

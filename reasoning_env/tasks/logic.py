@@ -42,9 +42,10 @@ EVERY_STEP = "between its two easiest levels, the library raises all three param
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if there are two people with the same role, and the number of claims with `and` suggests this.
+    """Return True if two people have the same role, and a solver could guess this from the claims that contain `and`.
 
-    Two claims with `and` suggest two knights or two knaves. Two claims without `and` suggest two knights.
+    If both claims contain `and`, both people probably have the same role. If no claim contains `and`, both people are
+    probably knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:

@@ -12,8 +12,8 @@ from .declaration import Cause, Task
 def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
     """Return the entry with the right answer, or the unchanged entry if the library's answer is right.
 
-    If the answer changes, the metadata has the library's answer as `library_answer`. If several answers are right, only
-    the example answer in the metadata changes.
+    If the answer changes, the metadata has the library's answer as `library_answer`. If a problem has several right
+    answers, its entry has no answer, and only the example answer in the metadata is corrected.
     """
     if task.right_answer is None:
         return entry

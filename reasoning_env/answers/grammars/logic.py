@@ -110,7 +110,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _with_decided_parts(self, formula: Formula) -> int:
-        """Return a formula's truth table. A part that a single premise implies or refutes counts as true or false."""
+        """Return a formula's truth table. A part that one premise implies is true, a part that one refutes is false."""
         table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table

@@ -225,7 +225,7 @@ def _first(values: Iterator[Any], *, until: bool) -> Any:
 
 
 class Literal:
-    """A string literal. SymPy evaluates plain strings as code, but calls `_sympy_` of an object of this class."""
+    """A string literal. SymPy would execute a plain string as code. For this class, it calls the safe `_sympy_`."""
 
     def __init__(self, text: str) -> None:
         self._text = text

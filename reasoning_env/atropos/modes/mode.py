@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return the mode's own defaults by setting; they replace those in `config`. `name` names the environment."""
+        """Return the mode's default for each setting that it overrides in `config`. `name`: the environment's name."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:

@@ -51,7 +51,7 @@ class Process(Mode):
     def __init__(self) -> None:
         self._file: KeyedFile | None = None
         self._total = 0
-        """Requested number of groups in the file."""
+        """Number of groups that the complete file will have."""
         self._scored: dict[int, Group] = {}
         """Scored groups that are not written yet, by the index of their problem."""
         self._scores = Tally()
