@@ -107,7 +107,7 @@ def make_report(
 
 
 def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return the outcome of auditing a task at a level. High scores of shortcuts do not fail a task in `left_out`."""
+    """Return a task's outcome at a level. In a task that training excludes (`left_out`), shortcuts may score high."""
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:

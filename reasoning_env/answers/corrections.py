@@ -123,8 +123,8 @@ def _solves(answer: str, numbers: list[int], target: int) -> bool:
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Return 1 for a conclusion that needs several premises, and 0 for any other formula.
 
-    Return the library's score if the premises contradict each other, or if one premise implies the library's own
-    conclusion. Problems of both kinds are not served.
+    Exception: return the library's score if the premises contradict each other, or if the expected conclusion does not
+    need several premises. Such problems are never served.
     """
     metadata = entry["metadata"]
     premises = metadata["premises"]

@@ -151,7 +151,7 @@ def _label_pattern(called: str, numbers: str = "(?!)") -> str:
 
 @lru_cache(maxsize=200)
 def _result_name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of an answer after a name of the result: `GCD: 4`, `GCD (greatest common divisor): 4`."""
+    """Return the pattern of a result's name and the answer after it: `GCD: 4`, `GCD (greatest common divisor): 4`."""
     name = "|".join(map(re.escape, names))
     return re.compile(_label_pattern(rf"(?:the )?(?:{name})(?: \((?:{name})\))?", RESULT_ARGUMENTS))
 

@@ -38,7 +38,7 @@ class AnswerRules:
     guard: Guard | None = None
     """Scores answers instead of a verifier that must not receive model text unchecked."""
     library_score: LibraryScore | None = None
-    """Scores answers in place of the guard if rewards are not strict. Returns the library's own score."""
+    """If rewards are not strict, this function scores answers, and not `guard`. It returns the library's own score."""
     correction: Correction | None = None
     """Changes the score of a value that is not the expected answer. docs/defects.md shows the function's docstring."""
     max_partial: float = 1.0

@@ -34,8 +34,8 @@ class ModelEvaluations:
         """Set `max_eval_workers`, the limit of problems that an evaluation works on at once, if the user did not.
 
         With STOP_TRAIN (`eval_handling`), training pauses, and the evaluation sends as many requests at once as
-        training did before. With LIMIT_TRAIN, training keeps the share `eval_limit_ratio` of these requests, and the
-        evaluation sends the rest. With NONE, the evaluation sends the same number, but training keeps all requests.
+        training did before. With LIMIT_TRAIN, training sends only the share `eval_limit_ratio` of its requests, and the
+        evaluation sends the rest. With NONE, the evaluation sends as many as with LIMIT_TRAIN, and training sends all.
         """
         config = self._run.config
         if config.max_eval_workers is not None:

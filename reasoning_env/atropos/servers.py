@@ -74,15 +74,15 @@ async def close_connections(server: APIServer) -> None:
 
 
 class Completers:
-    """Returns the objects to request completions from. Called for each request, because tests may replace the objects.
+    """A function that returns the objects to request completions from, under these rules:
 
     - If the manager is not Atropos' own class, or one of its methods was replaced, the manager's methods are called.
     - Otherwise, if some servers are stand-ins, only the stand-ins are used. A stand-in is an object that is not an
       `APIServer`, or a server with a replaced method.
-    - Otherwise all servers are used: an `AtroposServer` through its `Server`, a user's own class by its methods.
+    - Otherwise all servers are used: an `AtroposServer` by its attribute `server`, a user's own class by its methods.
 
-    `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a stand-in that has
-    methods for several kinds.
+    Call it for each request, because tests may replace the objects. `manager` returns BaseEnv's server manager.
+    `expected` is the kind of reply to request from a stand-in that has methods for several kinds.
     """
 
     def __init__(self, manager: Callable[[], object], expected: ReplyKind | None) -> None:

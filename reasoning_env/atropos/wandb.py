@@ -105,7 +105,7 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
 async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: Sequence[Any]) -> None:
     """Log metrics together with BaseEnv's own, and start a new interval.
 
-    Unlike BaseEnv's method, this function skips tests' stand-ins for servers, and keeps the metrics of every server.
+    BaseEnv's method logs the metrics of its last server only. This function logs those of all servers in `clients`.
     """
     lengths = length_metrics(env.completion_lengths, env.max_token_len)
     collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))

@@ -40,7 +40,7 @@ OnRow = Callable[[Mapping[str, object]], object]
 def unfinished_rows(
     out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
 ) -> Iterator[KeyedFile]:
-    """Yield the file of unfinished rows, with positions as keys. The `with` block must write the output.
+    """Yield the file that has the rows, by position, until the `with` block has written the output.
 
     The file is deleted after the block, unless the block raises an error.
 

@@ -352,9 +352,9 @@ def as_group(line: object) -> DumpedGroup:
 
 
 def _with_tokens(line: object) -> object:
-    """Return a line of `process` with the number of tokens of each completion, derived from the masks.
+    """Add the number of tokens of each completion to a line that `process` wrote, and return the line.
 
-    A mask is -100 at the tokens of the prompt. With chat servers, masks are empty, so the number is unknown.
+    The masks give the numbers: a mask is -100 at the tokens of the prompt. Chat servers leave the masks empty.
     """
     if not isinstance(line, dict):
         return line

@@ -169,8 +169,8 @@ class EvaluationFolder:
 
 
 def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
-    """Drop a rollout's messages, answer and thinking. Keep an answer tag of the thinking for `outcome`."""
-    tag = OPENING_TAG.search(rollout.thinking)
+    """Drop a rollout's messages, answer and thinking. If the thinking has an `<answer>` tag, keep the tag alone."""
+    tag = OPENING_TAG.search(rollout.thinking)  # `outcome` looks for the tag
     return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 
 

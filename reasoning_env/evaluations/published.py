@@ -97,9 +97,10 @@ def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -
 
 
 def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
-    """Return the mean scores of each published model over the evaluated tasks (`tasks`), the best model first.
+    """Return each published model's mean scores over all evaluated tasks (`tasks`), and over groups of these tasks.
 
-    The order is by the mean over comparable tasks. If a model has no result for a task, its means ignore the task.
+    The model with the highest mean over unchanged tasks (`comparable`) comes first. The means of a model ignore tasks
+    for which the model has no result.
     """
     scored = [task for task, row in tasks.items() if row["completions"]]
     means: dict[str, PublishedMeans] = {}

@@ -118,7 +118,7 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
 
 
 def describe_models(sent: SentRequests, requested: str) -> list[str]:
-    """Return a sentence if replies name another model than the requested model; else []."""
+    """Return a list of one sentence if replies name another model than the requested model; otherwise []."""
     others = [model for model in sent["models"] if model != requested]
     if not others:
         return []

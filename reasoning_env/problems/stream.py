@@ -263,7 +263,7 @@ class ProblemStream(Generic[T]):
     min_ahead = 8
     """Minimum number of problems to generate in advance. A small number lets levels adapt fast."""
     max_ahead = 256
-    """Maximum number of problems to generate in advance, even if a caller never calls `done`."""
+    """Maximum number of problems to generate in advance. The number grows with the problems that are not `done`."""
 
     def __init__(
         self,
@@ -340,7 +340,7 @@ class ProblemStream(Generic[T]):
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating. `state()` keeps positions that were drawn and not returned. Safe to call twice."""
+        """Stop generating. `state()` still has the positions that `next` has not returned. Safe to call twice."""
         self._closed = True
         await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_undrawn()

@@ -137,7 +137,7 @@ def probe_template(
 
 
 def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]) -> ChatLayout:
-    """Return the layout that passes messages unchanged. Raises ConfigError if the tokenizer has no template."""
+    """Return the layout that gives messages to the template unchanged. Raises ConfigError if there is no template."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)
         if not own and not _formats_chats(tokenizer):

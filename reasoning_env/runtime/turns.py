@@ -24,7 +24,7 @@ NUMBERS_PER_TURN = 2**15
 PIECES_PER_BATCH = 8
 """Maximum number of calls that are sent to the thread DECODER at a time."""
 MAX_BATCH_S = 0.005
-"""The thread DECODER starts no call of a batch after this many seconds, so that the batch's results return soon."""
+"""Once a batch has run for this many seconds, its other calls move to the next batch, so that results return soon."""
 
 
 async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
@@ -125,10 +125,10 @@ async def in_turn(work: Callable[[], T]) -> T:
 
 
 async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
-    """Return the results of `work` on sequences, with about NUMBERS_PER_TURN numbers per iteration of the loop.
+    """Return the result of `work` for each sequence. Yield to the event loop after about NUMBERS_PER_TURN numbers.
 
-    Short sequences share an iteration, because yielding would take longer than converting them. If all sequences
-    together are short enough for one iteration, this function does not yield.
+    Between two yields, `work` may get several short sequences, because yielding takes longer than converting them. If
+    all sequences together are short enough, this function does not yield.
     """
     if sum(map(len, sequences)) <= NUMBERS_PER_TURN:
         return [work(sequence) for sequence in sequences]

@@ -242,9 +242,9 @@ class ReasoningSettings(BaseModel):
     num_verifiers: Annotated[int | None, Field(ge=1, le=256)] = None
     """Number of processes that score answers. None: half of the available cores, at least 2 and at most 8."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Affects("answers", "evaluation")] = 5.0
-    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. A group may take 4 times
-    this limit; a slower group is dropped, never scored 0. In wall-clock time, generating a training problem may take 2
-    times this limit, and an evaluation problem 12 times."""
+    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. The answers of a group
+    may take 4 times this CPU time; a slower group is dropped, never scored 0. In wall-clock time, generating a training
+    problem may take 2 times this limit, and an evaluation problem 12 times."""
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024

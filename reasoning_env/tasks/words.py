@@ -108,13 +108,13 @@ FIGLET_FONT = Task(
 
 
 def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Return True if one of `groupings` is right, as is frequent, because questions list anagrams side by side."""
+    """Return True if one of `groupings` is right. This is frequent, because questions list anagrams side by side."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
 
 def groupings(words: Sequence[str]) -> list[list[list[str]]]:
-    """Return ways to divide a list of words into groups of neighbours, mostly without regard to the letters.
+    """Return six ways to divide a list of words into groups of neighbours without a search for anagrams.
 
     A group has words of equal length, words with the same first letter, or simply the next 2, 3, 4 or 5 words.
     """

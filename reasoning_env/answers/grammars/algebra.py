@@ -86,7 +86,7 @@ class _Part(NamedTuple):
 
 
 class _Polynomial(Arithmetic[_Part]):
-    """Calculates the value of a polynomial at a point. Products and powers of sums with variables raise an error."""
+    """Calculates a polynomial's value at a point. Products that are not expanded raise an error: `x*(x + 1)`."""
 
     def __init__(self, point: Mapping[str, Fraction]) -> None:
         self._point = point
