@@ -16,7 +16,7 @@ MAX_SCORED = 2_000
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The commands that reproduce the findings on a task.
+    """The shell commands that reproduce the findings on a task.
 
     `audit` repeats the audit of the task. The methods return `audit` if no shorter command reproduces a finding.
     """
@@ -38,7 +38,7 @@ class Reproduction:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnCommands(Reproduction):
-    """Commands of `reasoning_gym_environment.py` that reproduce a finding, with the options that the user gave.
+    """Shell commands that reproduce findings with this program (`reasoning_gym_environment.py`) and the user's options.
 
     `params` are the parameters that the user set for the task.
     """
@@ -60,7 +60,7 @@ class OwnCommands(Reproduction):
 
 
 class LibraryCommands(Reproduction):
-    """Commands for findings on the library's own problems. They need only the library, not this program."""
+    """Shell commands that reproduce findings on reasoning-gym's own problems. They need only reasoning-gym itself."""
 
     def score(self, problem: Problem, answer: str) -> str:
         return f"PYTHONHASHSEED=0 {_python(problem, f'print(d.score_answer({answer!r}, d[0]))')}"
@@ -73,9 +73,9 @@ class LibraryCommands(Reproduction):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCommands(Reproduction):
-    """Commands that call a score function, `MODULE:NAME`, with a row of a JSON Lines file.
+    """Shell commands that reproduce the score that a score function, `MODULE:NAME`, gives an answer.
 
-    The completion is `before`, then the answer, then `after`.
+    A command calls the function with a row of a JSON Lines file, and with the completion `before` + answer + `after`.
     """
 
     function: str

@@ -218,7 +218,8 @@ class ProblemRequest:
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
     | `Session.make`, and a trial problem at the start | `exact_seed` |
-    | a reference | `exact_seed`, `params_are_whole`; `clarified` true, then false if the question differs |
+    | a reference | `exact_seed`, `params_are_whole`, `clarified` true |
+    | a reference, if this gave a question with the wrong hash | `exact_seed`, `params_are_whole`, `clarified` false |
     | a reference with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
     | a preset | `exact_seed`, `clarified` false; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
     | any request with `rewards: library` | `exact_seed` and `uncorrected`; the worker sets them |

@@ -109,7 +109,7 @@ def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) 
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
-    """Return True if an expression equals the target, has no power, and uses exactly the given numbers, each once."""
+    """Return True if an expression equals the target, has no `**`, and uses exactly the given numbers, each once."""
     try:
         tree = parse_arithmetic(answer)
         used = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]

@@ -138,10 +138,10 @@ RESULT_ARGUMENTS = (
 """Pattern of the numbers after a name of the result: `gcd(8, 12)`, `LCM of 8, 9 and 12`."""
 
 
-def _label_pattern(called: str, numbers: str = "(?!)") -> str:
-    """Return the pattern of a label (`called`) and the answer after the label: `**Answer:** 5`, `The answer is 5`."""
+def _label_pattern(label: str, numbers: str = "(?!)") -> str:
+    """Return the pattern of an answer after a label: `**Answer:** 5`, `The answer is 5`. `label` matches the label."""
     return (
-        rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{1,3}}|_{{1,2}})?(?i:{called})"
+        rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{1,3}}|_{{1,2}})?(?i:{label})"
         rf"(?:(?P<numbers>{numbers})|[^\S\n](?:of|for)[^\S\n](?:the|these)[^\S\n](?:two[^\S\n])?numbers)?"
         r"(?P<closed>(?(mark)(?P=mark)|(?!)))?"
         rf"(?:[^\S\n]*(?i:{VERBS})(?:[^\S\n]*[:\uff1a])?|[^\S\n]*(?:[:\uff1a]|=(?!=)|[-=]>|\u2192)|(?=\n))"

@@ -72,7 +72,7 @@ def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) ->
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the right answer in lower case; if the question's board has one empty cell, only that cell's content."""
+    """Return the right answer in lower case, or only the missing value if the question's board has one empty cell."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]

@@ -1,9 +1,9 @@
 """Answer types: functions that read a whole answer as a value.
 
 A type takes an answer without formatting and returns the value in the notation that the verifier expects, or None if
-the answer is no value of this type. If the type returns the expected answer, the answer scores 1. If a task has several
-right answers, the verifier scores the notation. A type never searches inside an answer. So an answer with "not", a
-second answer or an extra sign is unreadable, without a rule for each of these cases.
+the answer is no value of this type. If the type returns the expected answer, the answer scores 1. The verifier scores
+any other value, and only in tasks with several right answers this score can be 1. A type never searches inside an
+answer. So an answer with "not", a second answer or an extra sign is unreadable, without a rule for each of these cases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns None for an unreadable answer, the expected answer for a right one, any other in the verifier's notation."""
+"""Returns the expected answer if the answer is right, None if it is unreadable, else it in the verifier's notation."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:

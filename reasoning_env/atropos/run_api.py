@@ -12,7 +12,8 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
   a restart helps, and both delete the groups of other environments. So `/info` is checked right before groups are sent.
   A reset in between is still possible; the log then says what to do.
 - After `/reset_data`, a batch request of a trainer lets environments register although the trainer itself is not
-  registered. When the trainer registers, run-api forgets these environments. Until then `/info` has batch size -1.
+  registered. When the trainer registers, run-api forgets these environments. Until then `/info` has batch size -1, so
+  this module waits for another batch size before it registers an environment.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent. Other group sizes can
   block the queue too (`always_fill_batches`); the log then names the sizes.
 - The registration of a second trainer has no effect, and run-api's replies do not reveal the second trainer. Both

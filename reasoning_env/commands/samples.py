@@ -55,7 +55,7 @@ class Sample:
 
 
 def show_tasks(options: argparse.Namespace, folder: Path) -> int:
-    """Print a table of all tasks, or complete samples of the named tasks; returns 0.
+    """Print a table of all tasks or, if the user names tasks, samples of these tasks in full. Returns 0.
 
     Raises ConfigError if a name matches no task.
     """

@@ -12,7 +12,7 @@ from ..program.shared_options import add_config_option, add_problem_options
 
 
 def _show_tasks(options: argparse.Namespace, folder: Path) -> int:
-    """Print a table of all tasks, or complete samples of the named tasks; returns 0.
+    """Print a table of all tasks or, if the user names tasks, samples of these tasks in full. Returns 0.
 
     Raises ConfigError for options that cannot be combined, and if a name matches no task.
     """

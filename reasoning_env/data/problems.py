@@ -5,9 +5,9 @@ has its own sequence of draws. The seed of a draw depends only on the run's seed
 the draw. A draw gives a row unless its question is already in the file or in the evaluation set, or is too long. A
 level ends early after too many rejected or failed draws (see `problems/giving_up.py`).
 
-A file can be made in parts, by several machines. With at most as many parts as tasks, each part has its own tasks. With
-more parts, several parts share a task. Each of them generates all draws of the task, and a hash of the question decides
-which part keeps the question. So no question is in two parts, and all parts together have the rows of a whole file.
+Several machines can each make a part (shard) of a file. With at most as many parts as tasks, no two parts share a task.
+With more parts, several parts share a task. Each of them generates all draws of the task, and a hash of the question
+decides which part keeps the question. So no question is in two parts, and the parts have all rows of a whole file.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class LevelProgress:
 
 @dataclass
 class TaskProgress:
-    """Progress of a task: number of requested rows (`wanted`), of generated rows, and of rows in this part (`kept`)."""
+    """Progress of a task: numbers of requested rows (`wanted`), generated rows, and rows in this shard (`kept`)."""
 
     task: str
     wanted: int
@@ -189,7 +189,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Generate and yield the missing rows of a task. Includes the rows of other parts that share the task."""
+        """Generate and yield the missing rows of a task, also the rows that other parts (shards) of the file keep."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]

@@ -82,9 +82,9 @@ async def judge_rows(
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    With `selection.keep`, write training rows instead, made from the groups among the rows and their new scores. A path
-    may be a folder (see `row_files`). `RowFiles` explains `columns`. After an interruption, the same call resumes.
-    `on_row` is called after each row.
+    With `selection.keep`, use only rows that contain a group of completions, and write training rows made from these
+    groups and their new scores. A path may be a folder (see `row_files`). `RowFiles` explains `columns`. After an
+    interruption, the same call resumes. `on_row` is called after each row.
 
     The card has
 

@@ -1,16 +1,16 @@
 """The format of dumps: names of files, and how to write a group as a line of strict JSON and read it back.
 
-**Files.** A file has its final name from its first line on. The name contains the uuid of the run. Only the process
-that created a file appends to the file, so any number of processes may share a folder.
+**Files.** A dump has its final name from its first line on. The name contains the uuid of the run. Only the process
+that created a dump appends to it, so any number of processes may share a folder.
 
 **Lines.** A line is ASCII. Other characters are escaped, so no model output can end a line early or break the
 encoding, and a lone surrogate is read back unchanged. The exception: JSON combines a high surrogate followed by a low
 surrogate into the character that the pair encodes.
 
 **Torn lines.** A complete line ends in a newline. If a process is killed while it writes, or the power fails, the last
-line of a file may be torn: without its newline, or with zero bytes. A reader skips a torn last line with a warning. No
-writer appends after a torn line: only the process that created a dump appends to it, and a file that a later run
-continues is first truncated to its last complete line.
+line of a file may be torn: without its newline, or with zero bytes. A reader skips a torn last line with a warning. A
+torn line stays the last line: no later run appends to a dump, and before a later run continues a file of `process` or
+of an evaluation, it removes the torn line.
 
 **A line of `process` or of an evaluation** has the keys of a dump's line and further keys. Its first key is `key`. The
 value of `key` is unique in the file.

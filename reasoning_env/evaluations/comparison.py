@@ -44,7 +44,7 @@ class ProblemScore:
 
     @classmethod
     def of(cls, group: DumpedGroup) -> ProblemScore:
-        """Return the score of a group's problem. The group must have at least one rollout."""
+        """Return a problem's score, the mean over the rollouts of its group. The group needs at least one rollout."""
         return cls(group.item_id, group.index, group.seed, group.level, fmean(group.scores))
 
 
@@ -266,14 +266,15 @@ class PairedTest(NamedTuple):
 
 
 def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTest:
-    """Return the paired permutation test of one or more changes in [-1, 1], with weights that sum up to 1.
+    """Return the 95 % interval and the p-value of the weighted mean of `changes`, by a paired permutation test.
 
-    Under the null hypothesis, the signs of the changes are random. p is twice the share of sign assignments under which
-    the mean is at least as extreme as the observed mean. The test tries all assignments for up to `_ALL_SUBSETS_OF`
-    changes, and random assignments for more changes. The interval contains each value that the same test does not
-    reject after subtracting the value from the changes. The ends of the interval are quantiles of the means of subsets
-    of the changes (Hartigan 1969, "Using subsample values as typical values"). With fewer than six changes, the
-    interval is [-1, 1], unless all changes are equal. For equal changes, it is the interval of `bootstrap_interval`.
+    There is at least one change, all changes are in [-1, 1], and the weights sum up to 1. Under the null hypothesis,
+    the signs of the changes are random. p is twice the share of sign assignments under which the mean is at least as
+    extreme as the observed mean. The test tries all assignments for up to `_MAX_EXACT_CHANGES` changes, and random
+    assignments for more changes. The interval contains each value that the same test does not reject after subtracting
+    the value from the changes. So its ends are quantiles of the means of subsets of the changes (Hartigan 1969, "Using
+    subsample values as typical values"). With fewer than six changes, the interval is [-1, 1], unless all changes are
+    equal. For equal changes, it is the interval of `bootstrap_interval`.
 
     The same changes give the same result, in any order.
     """
@@ -287,13 +288,13 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
     pairs = np.array(sorted(zip(changes, weights, strict=True)))
     columns = np.stack([pairs[:, 0] * pairs[:, 1], pairs[:, 1]], axis=1)
-    if count <= _ALL_SUBSETS_OF:
+    if count <= _MAX_EXACT_CHANGES:
         subsets = np.arange(1, 2**count)[:, None] >> np.arange(count) & 1
         sums = subsets @ columns
     else:
         generator = np.random.default_rng(0)
         at_once = max(1, 2**20 // count)  # limits the memory to some megabytes
-        sizes = [min(at_once, _SUBSETS - done) for done in range(0, _SUBSETS, at_once)]
+        sizes = [min(at_once, _RANDOM_SUBSETS - done) for done in range(0, _RANDOM_SUBSETS, at_once)]
         sums = np.concatenate([generator.integers(2, size=(size, count), dtype=bool) @ columns for size in sizes])
         sums = sums[sums[:, 1] > 0.0]
     # Rounded, so that changes that cancel out give exactly 0. The +1 counts the empty subset.
@@ -306,7 +307,7 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     return PairedTest(low, high, min(1.0, 2.0 * tail / number))
 
 
-_ALL_SUBSETS_OF = 12
-"""For up to this many score changes, `paired_test` uses all subsets (4,096); for more, `_SUBSETS` random subsets."""
-_SUBSETS = 4095
+_MAX_EXACT_CHANGES = 12
+"""For up to this many score changes, `paired_test` uses all subsets of the changes (4,096); for more, random subsets."""
+_RANDOM_SUBSETS = 4095
 """Number of random subsets that `paired_test` uses for many changes: p = 0.05 then has a standard error of 0.005."""

@@ -197,7 +197,7 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
 def composite_params(
     tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, object]] | None = None
 ) -> dict[str, Mapping[str, object]]:
-    """Return the parameters of the task `composite` if `tasks` contains it, because it has no usable defaults.
+    """Return {"composite": parameters} if `tasks` contains `composite`, which has no usable defaults; otherwise {}.
 
     `composite` combines the other tasks in `tasks` (if there are none, all `available` tasks), each with its `params`.
     Tasks that are not from reasoning-gym, which have a slash in their names, are left out.
@@ -256,8 +256,8 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
     """Return the settings that affect the given `parts` of a run, together with the values in `more`, as JSON values.
 
-    A run can continue an earlier run if this function returns equal values for both. The values have the names of the
-    selected tasks, not the patterns of the settings, so that equal selections compare equal.
+    A run can continue an earlier run if this function returns equal values for both. `tasks` lists the names of the
+    selected tasks, not the patterns in the settings, so that equal selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:
@@ -305,7 +305,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of trying a task: an error message (or None), and whether a seed made the same problem twice."""
+    """The result of trying a task: an error message or None, and whether the same seed makes the same problem again."""
 
     fault: str | None = None
     is_repeatable: bool = True

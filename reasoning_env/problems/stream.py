@@ -187,7 +187,7 @@ class Exclusions:
         """Tasks whose first failure was logged."""
 
     def state(self) -> dict[str, object]:
-        """Return the excluded tasks and levels, and the failures in a row, as JSON for a later run."""
+        """Return the excluded tasks and levels, and each task's number of consecutive failures, as JSON values."""
         return {
             "failures_in_a_row": {task: failures.count for task, failures in self._failures_in_a_row.items()},
             "quarantined": list(self.quarantined),
@@ -254,9 +254,10 @@ class ProblemStream(Generic[T]):
 
     Args:
         deadline_s: Seconds that the generation of a problem may take.
-        prepare: Returns the result of `next` for a problem, or a Rejection, after which the position is drawn again.
-        state: The result of `state()` in an earlier run. Its positions are served first, in their order, then the
-            positions from its `next_index` on.
+        prepare: Converts a generated problem to the object that `next` returns. If `prepare` returns a Rejection
+            instead, the stream draws another problem for the same position.
+        state: The result of `state()` in an earlier run. The stream first serves the positions in it, in their order,
+            then the positions from its `next_index` on.
         done: Indices of positions to skip.
     """
 

@@ -101,7 +101,7 @@ PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
 PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
-"""The reply in the test conversation. No content contains another, so that each can be counted in a prompt."""
+"""The reply in the test conversation. No message's text contains another's, so each can be counted in a prompt."""
 
 
 @dataclass(frozen=True)

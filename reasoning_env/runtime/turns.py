@@ -44,7 +44,7 @@ class _Piece:
 
 
 class _Pieces:
-    """The queue of calls for the thread DECODER, on one event loop."""
+    """Calls from one event loop that wait for the thread DECODER. Each event loop has its own queue."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Piece] = deque()

@@ -42,7 +42,7 @@ class FieldLevels:
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """If True, the seed picks one of the two nearest levels. Set for fields with too few values to interpolate."""
+    """If True, the seed picks one of the two nearest values instead of interpolating. For fields with few values."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Replacement:
 
 
 def chosen_option(entry: Entry) -> str:
-    """Return the right answer in lower case; if the question has one blank cell, only the content of that cell."""
+    """Return the right answer in lower case, or only the missing value if the question's board has one empty cell."""
     return choice(str(entry["question"]), str(entry["answer"]))
 
 

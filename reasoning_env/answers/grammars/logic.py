@@ -67,10 +67,11 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Return True if the formula `answer` follows from several premises together, but not from a single premise.
+    """Return True if all premises together imply the formula `answer`, but single premises do not.
 
-    A part of the formula counts as true if one premise implies the part, and as false if one premise refutes the part.
-    So premises joined by AND are no conclusion. Raises ValueError if `answer` is not a formula.
+    To check single premises, each part of the formula that one premise implies is replaced by true, and each part that
+    one premise refutes is replaced by false. Single premises imply the formula if it is then always true, as it is for
+    premises joined by AND. Raises ValueError if `answer` is not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)

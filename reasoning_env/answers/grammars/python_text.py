@@ -66,7 +66,7 @@ SYMPY_NAMES = (
 )
 """SymPy functions that calculate with expressions. None of them prints, or reads a file."""
 MADE_BY_NAME = ("Symbol", "Function", "Float")
-"""Functions that SymPy's tokenizer calls with a string: a name, or the digits of a number."""
+"""SymPy's parser inserts calls of these functions into code. The argument is a string: a name, or a number's digits."""
 NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.ASCII)
 
 
@@ -74,7 +74,8 @@ NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.A
 def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
     """Replace `eval` and SymPy's `parse_expr` in a module of the library by safe functions, until the context ends.
 
-    Yields a list of errors, one for each piece of code that cannot be scored without running the code.
+    Yields a list. If a safe function cannot calculate the value of a string without running the string as code, it
+    raises an error, which is also added to the list.
     """
     refused: list[ExpressionError] = []
 
@@ -263,7 +264,7 @@ class Literal:
 
 
 class SympyCalculation(Calculation):
-    """Calculates the value of code that SymPy's tokenizer generates."""
+    """Calculates the value of code that SymPy's parser generates."""
 
     def text(self, text: str) -> Literal:
         return Literal(text)

@@ -46,7 +46,7 @@ def check_path(name: str | None) -> Path:
 
 
 def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
-    """Return a group's line as a list of byte strings; `fields` are Atropos' fields. Takes 0.4 ms per 1000 tokens."""
+    """Return a group's line in the file, as byte strings. `fields` are the group in Atropos' format."""
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
