@@ -151,11 +151,12 @@ class _Grower:
 
 
 def surface_features(questions: Sequence[str]) -> Features:
-    """Return the features of questions for a tree.
+    """Return the features of questions that a decision tree tests.
 
-    The features are: counts of signs and words; ratios of two counts; the number at a position; the word at a position,
-    with the numbers of its letters and repeated letters; whether two positions have the same word. The position of a
-    word is its line, counted from the end of the question, and its place in the line.
+    The features are: counts of signs and words, and the ratio of every two of these counts; the first and the last
+    numbers in a question; for a position, how many letters the word there has, how many of them repeat, and which word
+    it is; and whether the words at two positions are equal. The position of a word is its line, counted from the end of
+    the question, and its place in the line.
     """
     counted = [count_surface(question) for question in questions]
     counts = {name: np.array([one[name] for one in counted]) for name in counted[0]}

@@ -316,6 +316,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer selects, in words that are the same for all questions of the task."""
+    """Return the option that an answer selects. An option has the same name in all questions of the task."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

@@ -22,8 +22,9 @@ from reasoning_env.sources.contract import Answers, Generated, Source, SourceTas
 from reasoning_env.sources.score_function import as_number
 
 BARE = f"{__name__}:BareSource"
+"""The name of `BareSource`, as a value of `PoolSettings.source_wrapper`."""
 WATCHED = f"{__name__}:WatchedSource"
-"""The names of `BareSource` and `WatchedSource`, in the form that `PoolSettings.source_wrapper` needs."""
+"""The name of `WatchedSource`, as a value of `PoolSettings.source_wrapper`."""
 CANARY = "audit_canary"
 """A word in hostile answers that no verifier uses. If one of Python's audit events has it, the answer was executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
@@ -33,19 +34,19 @@ class Watched(StrEnum):
     """The names of the numbers that a watched worker records for each answer: the keys of `Verdict.own_parts`."""
 
     RAW = "raw"
-    """The number that the verifier returned."""
+    """Key of the number that the verifier returned."""
     AGAIN = "again"
-    """The number that the verifier returned at the second call with the same answer."""
+    """Key of the number that the verifier returned at the second call with the same answer."""
     NO_NUMBER = "no number"
-    """1 if the verifier returned no finite number."""
+    """Key whose value is 1 if the verifier returned no finite number."""
     FAILED = "failed"
-    """1 if the verifier raised an error."""
+    """Key whose value is 1 if the verifier raised an error."""
     FILE = "file"
     SOCKET = "socket"
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """How often the verifier used files, sockets, processes and modules, and how often it ran code from the answer."""
+    """Keys of how often the verifier used files, sockets, processes and modules, and ran code from the answer."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)

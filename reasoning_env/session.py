@@ -384,7 +384,7 @@ class Session(Generic[T]):
     def report(self) -> dict[str, float]:
         """Return the metrics since the last call; empty before `start`.
 
-        With a score function, these are the counts of verdicts by reason since the start, and the workers' metrics.
+        A session of a score function returns its counts of verdicts by reason, since the start, and workers' metrics.
         """
         return for_wandb(self.readings(self.metrics.take_interval())) if self.has_started else {}
 

@@ -49,7 +49,7 @@ class AnswerRules:
     ends_in_full_stop: bool = False
     """True if a full stop at the end may belong to the answer, so that it is not removed."""
     result_names: tuple[str, ...] = ()
-    """Names of the result that may precede a value, as in `GCD: 4`. `{key}` stands for the value of a key of the
-    metadata. The numbers in the metadata may follow a name: `gcd(8, 12) = 4`."""
+    """Names of the result that may precede the value in an answer, as in `GCD: 4`. In a name, `{key}` stands for the
+    metadata's value of the key. The problem's numbers may follow a name: `gcd(8, 12) = 4`."""
     is_formula: bool = False
     """True if answers are formulas in Python's notation. Then mathematical notation, such as `10x^7`, is read too."""

@@ -63,7 +63,7 @@ class Scorer:
     _has_code: bool = field(default=False, init=False)
 
     def score(self, answer: str) -> float:
-        """Return the highest score of an answer's candidates, and set `frames`.
+        """Return the highest score of an answer's candidates, and set `self.frames`.
 
         `_unwrapped_texts` removes formatting, `candidates` reads the rest as a value of the task's type,
         `_candidates_to_score` selects candidates, and `_score_candidate` scores each of them.
@@ -180,7 +180,7 @@ class Scorer:
 
     @cached_property
     def _result_names(self) -> tuple[str, ...]:
-        """Return the task's names of the result, with each key in braces replaced by its value in the metadata."""
+        """Return the names that an answer may give to its result, such as `x` in `x = 5`; see `AnswerRules`."""
         metadata = {key: value for key, value in self._problem.metadata.items() if isinstance(value, str)}
         return tuple(
             name.format_map(metadata) for name in self.rules.result_names if set(FIELD.findall(name)) <= set(metadata)

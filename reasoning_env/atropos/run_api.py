@@ -11,9 +11,8 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 - A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. Only `/reset_data` or
   a restart helps, and both delete the groups of other environments. So `/info` is checked right before groups are sent.
   A reset in between is still possible; the log then says what to do.
-- After `/reset_data`, a batch request of a trainer lets environments register although the trainer itself is not
-  registered. When the trainer registers, run-api forgets these environments. Until then `/info` has batch size -1, so
-  this module waits for another batch size before it registers an environment.
+- After `/reset_data`, environments can register as soon as a trainer requests a batch. When the trainer registers,
+  run-api forgets them. Until then `/info` has batch size -1, so this module waits until the batch size is another one.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent. Other group sizes can
   block the queue too (`always_fill_batches`); the log then names the sizes.
 - The registration of a second trainer has no effect, and run-api's replies do not reveal the second trainer. Both

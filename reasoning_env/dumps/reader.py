@@ -39,8 +39,8 @@ OnDamage = Callable[[DumpFormatError], None]
 class SeenGroups:
     """Recognizes groups that were read before, so that copies count once.
 
-    A group with a `key` is compared only with groups of the same file. Groups of dumps are compared across all files,
-    because dumps may be copied.
+    Groups without a `key` (from dumps) are compared across all files, because dumps may be copied. A group with a `key`
+    is compared only with groups of the same file.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,7 @@
 """Write dumps: receive groups on the event loop, and append them in order on a separate thread.
 
-The event loop never waits for the disk. Groups that cannot be written (disk full, folder missing) wait in memory, in
-order, up to `max_waiting_bytes`, and are written as soon as the disk works again. Above the limit, new groups
-are dropped and counted.
+The event loop never waits for the disk. Groups that cannot be written (disk full, folder missing) wait in memory until
+the disk works again. If more than `max_waiting_bytes` wait, new groups are dropped and counted.
 
 Lines go to new files with numbers (`dumps/numbered_files.py`).
 """
@@ -31,15 +30,13 @@ class RolloutDumper:
     """Writes groups to `folder`, each as one JSON line.
 
     With `dump_passed`, groups with any score above `score_threshold` are written to
-    `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 per file. With `dump_failed`, groups whose
-    scores are all 0 are written to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 per
-    file.
+    `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`. With `dump_failed`, groups whose scores are all
+    0 are written to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`.
 
     A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's `step` at that time
     (the return value of `step`; None if there is no trainer).
 
-    No file is created before `start`; groups offered earlier wait. Later disk errors are logged and counted, but never
-    raised.
+    No file is created before `start`; earlier groups wait. Later disk errors are logged and counted, not raised.
     """
 
     def __init__(

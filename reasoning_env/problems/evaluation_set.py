@@ -1,7 +1,6 @@
 """The fixed set of evaluation problems. Training serves none of its questions.
 
-The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet` or, for a preset, a `PresetSet`
-(`presets.py`).
+The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet`; for a preset, a `PresetSet` (`presets.py`).
 
 The set depends only on tasks, parameters, level, seed and number of problems. Problem n of a task is the first draw for
 n whose question differs from the questions of problems 0 to n - 1. So problem n waits for problem n - 1 if the task may
@@ -136,7 +135,7 @@ class EvaluationSet:
         return generation
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        """Generate problem `number`, whose question no problem with a lower number has; return None on failure."""
+        """Generate problem `number`, with another question than all lower-numbered problems. Return None on failure."""
         try:
             return await draw_problem(partial(self._attempt, task, number), DrawAttempts(max_failures=MAX_FAILURES))
         except ExhaustedError:
@@ -169,7 +168,7 @@ class EvaluationSet:
         return problem if first == number else Rejection.REPEATED
 
     def _depends_on_lower(self, task: str) -> bool:
-        """Return True if each problem depends on the problems with lower numbers, because questions may repeat."""
+        """Return True if the task's questions may repeat. A problem then waits for the problems with lower numbers."""
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:

@@ -256,8 +256,7 @@ class ProblemStream(Generic[T]):
         deadline_s: Seconds that the generation of a problem may take.
         prepare: Converts a generated problem to the object that `next` returns. If `prepare` returns a Rejection
             instead, the stream draws another problem for the same position.
-        state: The result of `state()` in an earlier run. The stream first serves the positions in it, in their order,
-            then the positions from its `next_index` on.
+        state: The result of `state()` in an earlier run. Its positions are served first, in their order.
         done: Indices of positions to skip.
     """
 

@@ -251,13 +251,13 @@ def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
 
 
 def _find_ending(layout: ChatLayout) -> list[int]:
-    """Return the tokens that end a reply: special tokens that the template writes after it, or the end-of-text token.
+    """Return the tokens that end a reply. They depend on what the template writes after the last reply:
 
-    If nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.
-
-    If several special tokens follow, the ending is everything up to the end-of-text token or, if there is no such
-    token, only the first special token. If words come before the end-of-text token, as in Kimi K3's templates, the
-    model writes these words too, and only the end-of-text token ends the reply.
+    - special tokens, one of them the end-of-text token: the tokens up to and including the end-of-text token,
+    - special tokens without the end-of-text token: the first of them,
+    - words, then the end-of-text token (Kimi K3): only the end-of-text token, because the model writes the words too,
+    - nothing (GLM): the special token that begins the next turn,
+    - anything else: the end-of-text token, if the tokenizer has one.
     """
     tokenizer = layout.tokenizer
     end = tokenizer.eos_token_id

@@ -29,8 +29,7 @@ def pauses() -> Iterator[float]:
 class OutageLog:
     """Log an outage that several callers notice, such as an unreachable server or a full disk.
 
-    The log gets one line at the beginning, a reminder from time to time unless `reminds` is False, and one line at the
-    end.
+    The log gets a line at the beginning, reminders from time to time unless `reminds` is False, and a line at the end.
     """
 
     REPEAT_S = 30.0

@@ -248,7 +248,7 @@ class ReasoningSettings(BaseModel):
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes. Importing `task_modules` does not count."""
+    """Limit for the address space of a worker process, in megabytes, plus the size of the imported `task_modules`."""
 
     @property
     def generators(self) -> int:

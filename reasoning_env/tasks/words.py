@@ -66,7 +66,7 @@ CRYPTARITHM = Task(
 
 
 def _fit_hint_to_emoji(entry: Entry, dataset: Dataset) -> str:
-    """Make the code in the question skip the whole emoji, which may have two code points."""
+    """Change the Python code in the question, so that it skips the whole emoji, which may have two code points."""
     length = len(entry["metadata"]["emoji"])
     return str(entry["question"]).replace("encoded_sentence[1:]", f"encoded_sentence[{length}:]", 1)
 
@@ -304,10 +304,10 @@ STRING_MANIPULATION = Task("string_manipulation", "algorithmic", answer=AnswerRu
 ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
 
-def _exceeds_rule_limit(entry: Entry) -> bool:
-    """Return True if the answer needs more conversions of machines than the question allows applications of rules.
+def _stops_at_rule_limit(entry: Entry) -> bool:
+    """Return True if the library stopped after as many conversions as the question allows applications of rules.
 
-    Return False for a clarified question, which says that each conversion counts as an application.
+    Return False if the question is clarified: each conversion then counts as an application, so the library is right.
     """
     question = str(entry["question"])
     limit = re.search(r"at most (\d+) times", question)
@@ -328,7 +328,7 @@ STRING_SPLITTING = Task(
             "with 285 or more machines of each kind, the limit of 1000 rule applications can be too low",
         ),
     ),
-    rejected=(wrong("the library's answer applies rules more often than the question allows", _exceeds_rule_limit),),
+    rejected=(wrong("the library stops too early, unless each conversion is an application", _stops_at_rule_limit),),
     clarification=added(
         "the question does not say whether an application of a rule is one conversion or all possible conversions",
         ONE_CONVERSION,

@@ -39,7 +39,8 @@ STEP = "1e-40"
 TOLERANCE = mpmath.mpf("1e-60")
 """Two values count as equal up to this relative difference."""
 LARGEST_PART = 1e26
-"""A point counts only if all intermediate values are from 1e-26 to 1e26. A far larger term could hide another term."""
+"""Functions are compared at a point only if all intermediate values there have sizes from 1e-26 to 1e26 (or are 0).
+A far larger term could hide another term."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
@@ -185,7 +186,10 @@ def _check_exponent(tree: ast.expr) -> None:
 
 
 def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError if `tree`, or the base of an odd power, has a degree above 2, or has a double zero."""
+    """Raise ExpressionError if `tree`, the operand of a root, has a degree above 2 or a double zero.
+
+    If `tree` is an odd power, its base is checked instead.
+    """
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and evaluate_exactly(tree.right) % 2 == 1:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)

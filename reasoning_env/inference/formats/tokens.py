@@ -73,8 +73,7 @@ class TokenFormat(ReplyFormat):
     - `cut`: splits a reply into completions.
     - `read`: reads the numbers of a completion, a piece at each step.
     - `request_for_text`: makes the body of a request for one token after a text, from the text and the model's name.
-    - `prompt_of`: returns how the server tokenized that text: the tokens, only their number, or None if the reply has
-      neither.
+    - `prompt_of`: returns that text's tokens in the reply, or only their number; None if the reply has neither.
     - `model_of`: returns the model's name in the reply; "" if the reply has no name.
     """
 
