@@ -1,7 +1,7 @@
 """Probes: answers that the audit scores and that are known to be right, wrong, or made without reasoning.
 
-A kind of probe is a rule that makes an answer to any problem. `make_probes` makes the probes for a task's problems. The
-decision tree (`learner.py`) is a kind of probe without answers: it predicts an option from features of the question.
+A kind of probe is a rule that makes an answer to any problem. `make_probes` makes the probes for a task's problems. For
+one kind, no answers are made: the decision tree (`learner.py`) predicts the right option from features of the question.
 """
 
 from __future__ import annotations

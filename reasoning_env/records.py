@@ -239,7 +239,7 @@ class ProblemRequest:
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """A request and its position in a stream: enough to generate the same problem again.
+    """A `ProblemRequest` and its position in a stream of problems: enough to generate the same problem again.
 
     `index` is the position (0, 1, 2 ...). `attempt` is the number of problems rejected earlier at this position.
     """
@@ -266,7 +266,7 @@ class ProblemSpec:
         return self.request.level
 
     def with_request(self, **changes: Any) -> ProblemSpec:
-        """Return a copy of this spec in which `changes` replace fields of the request. The position stays the same."""
+        """Return a copy of this spec at the same position, in which `changes` replace fields of the request."""
         return replace(self, request=replace(self.request, **changes))
 
 

@@ -76,7 +76,7 @@ def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -
 
 
 def _is_solved_by_last(board: str, moves: str) -> bool:
-    """Return True if every move is possible, and no move before the last solves the board."""
+    """Return True if every move is possible, and the last move is the first that solves the board."""
     rows = [line.replace(" ", "") for line in board.strip().split("\n")]
     signs = {(row, column): sign for row, line in enumerate(rows) for column, sign in enumerate(line)}
     walls = {cell for cell, sign in signs.items() if sign == "+"}

@@ -283,7 +283,7 @@ class _Root:
 
 
 def _real_roots(metadata: Mapping[str, Any]) -> list[_Root]:
-    """Return each real root of a problem's polynomial once. numpy finds a double root as two roots that hardly differ."""
+    """Return each real root of a problem's polynomial once. numpy finds a double root as two nearly equal roots."""
     import numpy as np
 
     terms = Counter[int]()

@@ -246,7 +246,7 @@ def name_of_type(reply_format: ReplyFormat | None) -> str:
 
 
 def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
-    """Return True unless all servers are chat servers: only an environment with chat servers needs no tokenizer."""
+    """Return True unless all servers are chat servers, which work without a tokenizer."""
     several = configs if isinstance(configs, list) else [configs]
     return not several or any(named_format(config) is not CHAT for config in several)
 

@@ -55,7 +55,7 @@ class Run:
         folder: Folder of the environment's module; the library is imported from a checkout in this folder, if any.
         mode: Behaviour that depends on the command (see `modes/mode.py`).
         trainer_limit: Returns the trainer's token limit; 0 or less means no limit.
-        step: Returns the trainer's step; None while there is no trainer.
+        step: Returns the trainer's step, or None while there is no trainer.
         collect_state: Returns BaseEnv's part of a checkpoint.
         server_config: Settings of the first inference server.
         testing: Skip the check of the inference server at startup, and retry a failed request at once, at most
@@ -132,7 +132,7 @@ class Run:
 
     @property
     def clients(self) -> Sequence[Any]:
-        """Atropos' inference servers, without the fake servers of tests."""
+        """The objects in `servers` that are Atropos' `APIServer`s; empty if a test uses only fake servers."""
         return self._completers.clients
 
     # ---- a group

@@ -218,7 +218,7 @@ class RunApiSession:
     """
 
     longest_pause_s = 1.0
-    """Maximum seconds between requests. If run-api restarts in a longer pause, environments may get equal numbers."""
+    """Maximum seconds between requests. During a longer pause, a restart of run-api could go unnoticed."""
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
@@ -432,7 +432,7 @@ class TrainerWatch:
         self._idle = OutageLog(logger)
 
     def note(self, *, batch_waits: bool, batch_size: int, group_sizes: Collection[int]) -> None:
-        """Note whether run-api has enough completions for a batch. Called for each status request."""
+        """Warn if `batch_waits` (run-api has enough completions for a batch) is True in all calls for `patience_s`."""
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now

@@ -239,7 +239,7 @@ def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings
 async def preview(settings: EvaluateSettings) -> str:
     """Return a line that describes the requests of an evaluation, without contacting a server.
 
-    If the server's context is too short for the number of tokens in the line, the evaluation requests fewer tokens.
+    The line has the maximum tokens of a completion. If the server's context is too short, the evaluation requests less.
     """
     async with Session[Problem](settings) as session:
         return describe_evaluation(session, choose_sampling(session, settings))

@@ -197,7 +197,7 @@ async def _serve(
 def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
     """While connections cannot be accepted because too many files are open, log a warning once per minute.
 
-    asyncio itself would log 128 tracebacks per second, and again as many when the server closes its socket.
+    asyncio itself would log 128 tracebacks per second, and one per scheduled retry after the server closes its socket.
     """
     warned = -math.inf
 

@@ -331,7 +331,7 @@ def count_left_out(rows: Iterable[Mapping[str, Any]]) -> dict[str, LeftOut]:
 
 
 Scored = tuple[NumberedRow, Row]
-"""A row and its verdicts."""
+"""A row, and the columns with verdicts that are added to it."""
 
 
 def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:

@@ -256,7 +256,7 @@ class Evaluation:
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
     def _log_drops(self, besides: str = "") -> None:
-        """Log each reason why problems were dropped before the first completion, except the error `besides`."""
+        """Log why problems were dropped before the run's first completion, unless the reason is the error `besides`."""
         for why, count in self._unlogged_drops.items():
             if not besides or not why.endswith(besides):
                 logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)
@@ -289,7 +289,7 @@ class Evaluation:
     # ---- results
 
     async def conclude(self) -> EvaluationResult:
-        """Write results.json, release the folder, and return the results."""
+        """Write results.json, release the lock on the folder, and return the results."""
         self._log_drops()  # an interrupted evaluation may have drops that are not logged yet
         try:
             return EvaluationResult(await asyncio.to_thread(self._write_results), self._folder.path)

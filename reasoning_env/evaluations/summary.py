@@ -277,8 +277,8 @@ def bootstrap_interval(
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
     """Return the 95 % interval of the average of several means in [0, 1], given each mean's own 95 % interval.
 
-    The interval is a bootstrap over the means. A few means may be nearly equal by chance, which makes a bootstrap too
-    narrow. So the interval is at least as wide as the given intervals imply if the means are independent.
+    The interval is a bootstrap over the means. If there are only a few means, they may be nearly equal by chance, and
+    a bootstrap is too narrow. So the interval is at least as wide as the given intervals imply for independent means.
     """
     if len(means) == 1:
         return Interval(*intervals[0])

@@ -67,6 +67,6 @@ DROPPED: Sequence[Metric[MetricsRecorder]] = (
 )
 
 
-def _shares(counts: Mapping[str, int], words: Iterable[str], total: int) -> dict[str, Tally]:
-    """Return, for each word, a tally whose mean is the word's share of `total`: 0 for a word that `counts` lacks."""
-    return {str(word): Tally(total, counts.get(word, 0)) for word in words}
+def _shares(counts: Mapping[str, int], names: Iterable[str], total: int) -> dict[str, Tally]:
+    """Return a tally for each name. Its mean is the name's count divided by `total`; a missing count is 0."""
+    return {str(name): Tally(total, counts.get(name, 0)) for name in names}

@@ -29,7 +29,7 @@ GroupCount = Annotated[Number, Field(ge=0)]
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or was drawn ahead."""
 ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
-"""A task at one level: the level, three counts that decay (see `ArmCounts`), and the number of groups without decay."""
+"""A task at one level: the level, three counts that decay (see `ArmCounts`), and the number of all observed groups."""
 
 
 class StreamState(TypedDict):

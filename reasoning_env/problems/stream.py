@@ -11,8 +11,7 @@ A position of the stream goes through these states:
 | done | nowhere | its group was delivered or dropped |
 
 Problems are returned in the order of their indices. After a restart, problems that were in flight come first. `close`
-turns positions ahead into restored positions. A position without a spec becomes undrawn again, even if restored
-positions follow it.
+turns positions ahead into restored positions. It sets `_next_index` back to the first position without a spec, if any.
 
 The order does not depend on generation times or on killed workers, because the stream waits for the next problem, and
 generates the same problem again after an infrastructure error. A resumed run has the same order as an uninterrupted
@@ -55,7 +54,8 @@ class DrawAttempts:
     """Counts rejected and failed draws since the last served problem, and raises an error at the limits.
 
     `giving_up.py` has the limits for rejected draws. The limit for failures is `max_failures`; with 1, the first
-    failure is raised unchanged. `rejected` and `repeats` are initial counts, from a call that was interrupted.
+    failure is raised unchanged. A resumed run passes its counts of `rejected` draws and, among them, of `repeats` of an
+    earlier question.
     """
 
     def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 No other package names a task. Code that treats some tasks differently calls `find_task` and reads a field of the
 declaration. Importing the declarations does not import reasoning-gym or sympy. The functions in the declarations run
-in workers; audits also call `option`.
+in workers. Only `Task.option` also runs in the process of an audit.
 """
 
 from __future__ import annotations
