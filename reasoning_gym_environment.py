@@ -269,7 +269,7 @@ class ReasoningGymEnv(BaseEnv):
         do_send_to_api: bool = True,
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
-        """Check and send groups as BaseEnv does, and mark their problem as done once all groups are delivered."""
+        """Check and send groups of one problem, as BaseEnv does. When all are delivered, mark the problem as done."""
         token_limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
         await atropos.send_groups(
             self, self._run, scored_data, item, do_send=do_send_to_api, token_limit=max(token_limit, 0)

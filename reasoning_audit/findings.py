@@ -33,7 +33,7 @@ class Severity(StrEnum):
     MEDIUM = "medium"
     """Rewards are wrong for some problems or under some conditions."""
     HIGH = "high"
-    """A policy can learn wrong behaviour: wrong answers score high, right answers score low, or answers are run."""
+    """A policy can learn wrong behaviour: wrong answers score high, right ones score low, or an answer runs as code."""
 
     @property
     def rank(self) -> int:

@@ -123,7 +123,7 @@ class TaskAudit:
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def bound_of(self, probe: str) -> float:
-        """Return the limit of the mean score of a kind of answer: a lower limit for GARBAGE, which is never right."""
+        """Return the highest allowed mean score of a kind of answer. GARBAGE is never right, so its limit is lower."""
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:

@@ -168,7 +168,7 @@ class Bridge:
             ConfigError: An argument has the wrong type.
             InvalidReferenceError: The reference cannot be used with this library.
             RuntimeError: The bridge is closed.
-            ReasoningEnvError: The judge refuses the request, because of its reference or its token.
+            ReasoningEnvError: The judge refuses the request's reference or access token.
         """
         check_subject(subject)
         return self._run(self._verdicts(subject, read_completions(completions)))

@@ -21,7 +21,7 @@ ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 
 TAG_LENGTH = len("</answer>")
 MAX_TAGS = 16
-"""If a completion has more answer tags than this, its answers are not compared, and count as different."""
+"""If a completion has more answer tags than this, its answers count as different, without a comparison."""
 WINDOW = 1 << 16
 """Characters per search of a long text. A search of 16 MB of `<` would keep the interpreter lock for 0.3 s."""
 MAX_ANSWER_BYTES = 20_000

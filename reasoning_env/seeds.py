@@ -15,7 +15,7 @@ import hashlib
 
 INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
-"""Number of training seeds for each instance (number of a session)."""
+"""Number of training seeds of a session. `instance` is the session's number."""
 MEMBER_SEEDS = 256
 """Number of seeds left out at the end of each range, because a `composite` problem also uses up to 105 later seeds."""
 

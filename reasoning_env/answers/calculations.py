@@ -64,9 +64,9 @@ class _Operand:
 
     divides: bool = False
     """True after a division sign: a following factor could belong to the divisor or to the quotient."""
-    raises: bool = False
+    is_exponent: bool = False
     """True if the operand is an exponent without parentheses."""
-    of_constant: bool = False
+    base_is_constant: bool = False
     """True if the operand is the exponent of a number or of e, as in `e^x`."""
 
 
@@ -95,7 +95,8 @@ def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | No
         operand = levels[-1]
         if begins and ends_operand and not calls:
             named_call = match["name"] in functions
-            if operand.divides or (operand.raises and (operand.of_constant or not (match["blank"] or named_call))):
+            is_separate = match["blank"] or named_call
+            if operand.divides or (operand.is_exponent and (operand.base_is_constant or not is_separate)):
                 return None
             if (
                 match["name"] is not None
@@ -116,12 +117,12 @@ def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | No
             if len(levels) == 1:
                 return None
             levels.pop()
-            levels[-1].raises = False
+            levels[-1].is_exponent = False
         elif sign == "/":
             levels[-1] = _Operand(divides=True)
         elif sign == "**":
-            operand.raises = True
-            operand.of_constant = last.casefold() == "e" or last[-1:].isdigit()
+            operand.is_exponent = True
+            operand.base_is_constant = last.casefold() == "e" or last[-1:].isdigit()
         elif sign == "*" or (sign and ends_operand):
             levels[-1] = _Operand()
         calls = match["name"] is not None and match["name"] in functions

@@ -50,13 +50,13 @@ def outermost_frame(
             if inner is not None and inner.strip() and inner.strip() != text:
                 return frame.name, inner.strip()
     match = _result_name_pattern(names).fullmatch(text) if names else None
-    if match is not None and _has_numbers(match["numbers"], numbers):
+    if match is not None and _numbers_agree(match["numbers"], numbers):
         return RESULT_NAME, match["inner"].strip()
     return None
 
 
-def _has_numbers(shown: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if no numbers follow the name of the result, or exactly the problem's numbers in any order."""
+def _numbers_agree(shown: str | None, numbers: Sequence[object]) -> bool:
+    """Return True if the name of the result is followed by no numbers, or by the problem's numbers in any order."""
     return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 
@@ -130,12 +130,12 @@ ASCII_VERBS = "is|are|was|ist|lautet|est|es"
 VERBS = f"(?:{ASCII_VERBS}|\u00e9|\u00e8)(?![^\\W\\d_]|['\u2019])|\u662f|\u4e3a|\u306f|\uc740|\ub294"
 """Pattern of the verbs between a label and the answer, as in `The answer is 5`."""
 UNFRAMED = re.compile(rf"(?!.{{0,200}} (?:{ASCII_VERBS}) )[A-Za-z0-9 ]*")
-"""Pattern of strings that cannot have a frame. Checked first, because most answers are plain words or numbers."""
+"""Pattern of strings that surely have no frame (formatting). Checked first, because most answers are such strings."""
 RESULT_ARGUMENTS = (
     r"[^\S\n]?\([^\S\n]*\d+(?:,[^\S\n]*\d+)*[^\S\n]*\)"
     r"|[^\S\n](?:of|for)[^\S\n](?:the[^\S\n](?:two[^\S\n])?numbers[^\S\n])?\d+(?:(?:,[^\S\n]*(?:and[^\S\n])?|[^\S\n]and[^\S\n])\d+)*"
 )
-"""Pattern of the numbers after a name of the result: `gcd(8, 12)`, `LCM of 8, 9 and 12`."""
+"""Pattern of the numbers after a result's name: after `gcd` in `gcd(8, 12)`, after `LCM` in `LCM of 8, 9 and 12`."""
 
 
 def _label_pattern(label: str, numbers: str = "(?!)") -> str:

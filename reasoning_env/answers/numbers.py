@@ -134,7 +134,7 @@ def without_rounding_sign(answer: str) -> str:
 
 
 def candidate(answer: str, problem: ProblemData) -> str | None:
-    """Read a number. It is right if it is the right option, which may be rounded to three or more decimals.
+    """Read a number. It is right if it equals the right option, or this option rounded to three or more decimals.
 
     The question may list the right option in two notations: 791,044.979 and 7.910449790000001e+05. Both are right.
     """

@@ -63,7 +63,7 @@ class Scorer:
     _has_code: bool = field(default=False, init=False)
 
     def score(self, answer: str) -> float:
-        """Return the highest score of an answer's candidates, and set `self.frames`.
+        """Return the highest score of an answer's candidates. Set `self.frames` to the names of the removed formatting.
 
         `_unwrapped_texts` removes formatting, `candidates` reads the rest as a value of the task's type,
         `_candidates_to_score` selects candidates, and `_score_candidate` scores each of them.

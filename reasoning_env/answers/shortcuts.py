@@ -138,7 +138,10 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill a board's empty cells one by one. If the board has no boxes like a sudoku's, `fill` gets [] as the box."""
+    """Fill a board's empty cells one by one with the values that `fill` returns.
+
+    The box that `fill` gets is [] if the board has no boxes like a sudoku's.
+    """
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)

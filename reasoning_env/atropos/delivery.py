@@ -45,7 +45,7 @@ class DeliveryQueue:
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
-    """Maximum groups per request; `batch_bytes` limits a request's size. Run-api reads one request at a time."""
+    """Maximum groups per request. Run-api reads one request at a time, so a long request delays other environments."""
     send_interval_s = 0.1
     """Minimum time between two requests, so that one request sends all groups scored in this time."""
 

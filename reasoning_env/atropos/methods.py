@@ -19,8 +19,8 @@ from ..records import Prompt, Sampling
 class MethodCompleter:
     """Requests completions by calling methods of Atropos' server interface on the object `asked`.
 
-    `formats` have the kinds of replies (token ids, text or chat) to try, in order of preference. A stand-in (a test's
-    mock) is called without concurrency limits and gets no test request at startup.
+    `formats` have the kinds of replies (token ids, text or chat) to try, in order of preference. If `asked` is a test's
+    mock (`is_stand_in`), it is called without concurrency limits and gets no test request at startup.
     """
 
     def __init__(self, asked: object, formats: Sequence[ReplyFormat], *, is_stand_in: bool) -> None:
@@ -102,7 +102,7 @@ class MethodCompleter:
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
         """Request one token, without Atropos' retries and waits, and return whether the reply has a token.
 
-        For a stand-in, return True without a request.
+        If `asked` is a test's mock, return True without a request.
         """
         if self._is_stand_in:
             return True
@@ -117,7 +117,7 @@ class MethodCompleter:
         return None
 
     async def read_text(self, text: str) -> None:
-        """Return None, because the methods do not report how the server tokenizes a string."""
+        """Return None, because no method of Atropos' servers reports how the server tokenizes a string."""
 
     async def check_if_away(self) -> None:
         await self._reachability.check_if_away()

@@ -192,7 +192,7 @@ def left_out_row(reason: str, why: str = "") -> RowVerdicts:
 
 
 async def _verdicts(session: Session[object], request: JudgeRequest) -> list[Verdict] | None:
-    """Judge the completions, and return a verdict for each of them; None if an infrastructure error persists."""
+    """Judge the completions, and return a list of their verdicts, or None if an infrastructure error persists."""
     for pause_s in (*RETRY_PAUSES_S, None):
         try:
             return await session.judge(str(request.reference), request.texts, thinking=request.thinking)

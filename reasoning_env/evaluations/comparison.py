@@ -308,6 +308,6 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
 
 _MAX_EXACT_CHANGES = 12
-"""For up to this many score changes, `paired_test` uses all subsets of the changes (4,096); for more, random subsets."""
+"""For up to this many score changes, `paired_test` uses all subsets (at most 4,096); for more, random subsets."""
 _RANDOM_SUBSETS = 4095
 """Number of random subsets that `paired_test` uses for many changes: p = 0.05 then has a standard error of 0.005."""

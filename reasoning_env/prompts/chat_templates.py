@@ -227,7 +227,7 @@ def _find_fault(layout: ChatLayout) -> str | None:
 def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
     """Return an error message if the prompt ends before the header of the reply; None if it does not.
 
-    A template may ignore `add_generation_prompt` if replies have no header, or if a header follows every turn.
+    A template that ignores `add_generation_prompt` is no error if replies have no header or a header follows each turn.
     """
     try:
         ended = layout.render((SYSTEM, USER), add_generation_prompt=False)
