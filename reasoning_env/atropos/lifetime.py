@@ -147,7 +147,7 @@ class Lifetime:
             self.checkpoints.save(step, {**self._run.session.state(), **self._collect_state()}, latest=latest)
 
     async def save_last(self, step: int) -> None:
-        """Save the state at the end of the run, and release the checkpoint folder."""
+        """Save the state at the end of the run, and unlock the checkpoint folder."""
         if self.checkpoints is None:
             return
         if self._run.session.in_flight and self.checkpoints.folder is not None:

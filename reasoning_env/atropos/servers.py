@@ -109,7 +109,7 @@ class Completers:
 
     @property
     def clients(self) -> Sequence[APIServer]:
-        """The servers that are APIServers, without tests' stand-ins, which have no connections and timings."""
+        """The objects in `servers` that are APIServers. Stand-ins of tests are left out: they have no connections."""
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, asked: object) -> MethodCompleter:

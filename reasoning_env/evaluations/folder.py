@@ -151,7 +151,7 @@ class EvaluationFolder:
         return cast(Results, document)
 
     def close(self) -> None:
-        """Release the folder. Remove it if no problem is done, because reports would show an empty run."""
+        """Unlock the folder. Remove the folder if no problem is done, because reports would show an empty run."""
         with self._lock:
             if not self.samples:
                 shutil.rmtree(self.path, ignore_errors=True)

@@ -289,7 +289,7 @@ class Evaluation:
     # ---- results
 
     async def conclude(self) -> EvaluationResult:
-        """Write results.json, release the lock on the folder, and return the results."""
+        """Write results.json, unlock the folder, and return the results."""
         self._log_drops()  # an interrupted evaluation may have drops that are not logged yet
         try:
             return EvaluationResult(await asyncio.to_thread(self._write_results), self._folder.path)

@@ -68,7 +68,7 @@ class AdaptiveLimit:
                 await asyncio.sleep(ends_s - now_s)
 
     def refused(self, sent_s: float, wait_s: float | None, *, is_limit: bool = True) -> None:
-        """Note that the request sent at `sent_s` was refused. `wait_s` is how long the server asks to wait, or None.
+        """Lower the limit after a refusal of the request sent at `sent_s`. `wait_s`: the wait requested by the server.
 
         If `is_limit` is False, the server refused because it was unavailable, so `wait_s` says nothing about its rate
         limit. If the request was sent before the last refusal, its refusal lowers the quota by only 1.
@@ -93,6 +93,6 @@ class AdaptiveLimit:
         self._begins_s = now_s + max(self._span_s, wait_s or 0.0)
 
     def replied(self) -> float | None:
-        """Note a reply. For reply number RATE_REPLIES, return the replies per second since the first refusal."""
+        """Count a reply. For reply number RATE_REPLIES, return the replies per second since the first refusal."""
         self._replies += 1
         return self._replies / (self._clock() - self._began_s) if self._replies == RATE_REPLIES else None

@@ -127,7 +127,7 @@ class Refusals:
             raise error
 
     def note_success(self, sent: Mapping[str, object]) -> None:
-        """Note that the server accepted a request. Log once each change that was necessary."""
+        """Record that the server accepted a request. Log once each change that was necessary."""
         if self._search is not None and self._left_out.isdisjoint(sent):
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):

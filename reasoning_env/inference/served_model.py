@@ -77,7 +77,7 @@ class PatientRequests:
         return self._outage.duration_s
 
     def note_success(self) -> None:
-        """Note that a server accepted a request at startup, so that a later refusal does not end the run."""
+        """Record that a server accepted a request at startup, so that a later refusal does not end the run."""
         self._successes += 1
 
     async def complete(

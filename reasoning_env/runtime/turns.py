@@ -21,7 +21,7 @@ BACKGROUND, because replies that wait for other work would take much memory."""
 
 NUMBERS_PER_TURN = 2**15
 """How many numbers to convert per iteration of the event loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
-PIECES_PER_BATCH = 8
+CALLS_PER_BATCH = 8
 """Maximum number of calls that are sent to the thread DECODER at a time."""
 MAX_BATCH_S = 0.005
 """Once a batch has run for this many seconds, its other calls move to the next batch, so that results return soon."""
@@ -32,61 +32,61 @@ async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
 
     Calls that are made while the thread is busy are sent to it in batches, because sending costs the event loop 0.1 ms.
     """
-    return await _turns().pieces.add(partial(work, *arguments))  # type: ignore[no-any-return]
+    return await _turns().calls.add(partial(work, *arguments))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _Call:
     """One call for the thread DECODER, and the future that gets the result or the error of the call."""
 
     work: Callable[[], Any]
     result: asyncio.Future[Any]
 
 
-class _Pieces:
+class _CallQueue:
     """Calls from one event loop that wait for the thread DECODER. Each event loop has its own queue."""
 
     def __init__(self) -> None:
-        self._waiting: deque[_Piece] = deque()
+        self._waiting: deque[_Call] = deque()
         self._is_busy = False
 
     def add(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
         """Return a future for `work`'s result. If the future is cancelled before `work` begins, `work` never runs."""
-        piece = _Piece(work, asyncio.get_running_loop().create_future())
-        self._waiting.append(piece)
+        call = _Call(work, asyncio.get_running_loop().create_future())
+        self._waiting.append(call)
         if not self._is_busy:
             self._send()
-        return piece.result
+        return call.result
 
     def _send(self) -> None:
-        pieces = [self._waiting.popleft() for _ in range(min(PIECES_PER_BATCH, len(self._waiting)))]
-        self._is_busy = bool(pieces)
-        if pieces:
-            batch = asyncio.get_running_loop().run_in_executor(DECODER, _run_pieces, pieces)
-            batch.add_done_callback(partial(self._deliver, pieces))
+        calls = [self._waiting.popleft() for _ in range(min(CALLS_PER_BATCH, len(self._waiting)))]
+        self._is_busy = bool(calls)
+        if calls:
+            batch = asyncio.get_running_loop().run_in_executor(DECODER, _run_calls, calls)
+            batch.add_done_callback(partial(self._deliver, calls))
 
-    def _deliver(self, pieces: Sequence[_Piece], batch: asyncio.Future[list[tuple[Any, Exception | None]]]) -> None:
+    def _deliver(self, calls: Sequence[_Call], batch: asyncio.Future[list[tuple[Any, Exception | None]]]) -> None:
         outcomes = batch.result()
-        self._waiting.extendleft(reversed(pieces[len(outcomes) :]))
-        for piece, (result, error) in zip(pieces, outcomes, strict=False):
-            if piece.result.done():  # the caller was cancelled
+        self._waiting.extendleft(reversed(calls[len(outcomes) :]))
+        for call, (result, error) in zip(calls, outcomes, strict=False):
+            if call.result.done():  # the caller was cancelled
                 continue
             if error is None:
-                piece.result.set_result(result)
+                call.result.set_result(result)
             else:
-                piece.result.set_exception(error)
+                call.result.set_exception(error)
         self._send()
 
 
-def _run_pieces(pieces: Sequence[_Piece]) -> list[tuple[Any, Exception | None]]:
+def _run_calls(calls: Sequence[_Call]) -> list[tuple[Any, Exception | None]]:
     """Run calls for MAX_BATCH_S seconds, at least one. Return the result or the error of each call that ran."""
     began_s = time.monotonic()
     outcomes: list[tuple[Any, Exception | None]] = []
-    for piece in pieces:
+    for call in calls:
         if outcomes and time.monotonic() - began_s > MAX_BATCH_S:
             break
         try:
-            outcomes.append((None if piece.result.cancelled() else piece.work(), None))
+            outcomes.append((None if call.result.cancelled() else call.work(), None))
         except Exception as error:
             outcomes.append((None, error))
     return outcomes
@@ -99,7 +99,7 @@ class _Turns:
     The semaphore lets at most two replies be parsed at a time, because parsing needs much memory.
     """
 
-    pieces: _Pieces = field(default_factory=_Pieces)
+    calls: _CallQueue = field(default_factory=_CallQueue)
 
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))

@@ -254,7 +254,7 @@ class CheckpointStore:
             self._saves.put((step, {"made_with": self._made_with, **state}, latest))
 
     def close(self, timeout_s: float = 30.0) -> None:
-        """Write the pending states, for at most `timeout_s` seconds, and release the folder. Safe to call twice.
+        """Write the pending states, for at most `timeout_s` seconds, and unlock the folder. Safe to call twice.
 
         If writing takes longer, the folder is released when the write or the process ends.
         """

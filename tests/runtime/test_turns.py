@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from reasoning_env.runtime.turns import NUMBERS_PER_TURN, PIECES_PER_BATCH, map_in_turns, run_on_decoder
+from reasoning_env.runtime.turns import CALLS_PER_BATCH, NUMBERS_PER_TURN, map_in_turns, run_on_decoder
 from tests.waiting import PATIENCE_S
 
 
@@ -47,7 +47,7 @@ async def test_short_sequences_are_processed_without_yielding_to_the_event_loop(
 
 
 async def test_calls_in_the_decoder_thread_return_their_own_results() -> None:
-    numbers = range(3 * PIECES_PER_BATCH)
+    numbers = range(3 * CALLS_PER_BATCH)
     assert await asyncio.gather(*(run_on_decoder(str, number) for number in numbers)) == list(map(str, numbers))
 
 
@@ -81,5 +81,5 @@ async def test_simultaneous_calls_are_handed_to_the_decoder_thread_as_a_batch(mo
         return run_in_executor(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", count)
-    await asyncio.gather(*(run_on_decoder(int) for _ in range(1 + PIECES_PER_BATCH)))
+    await asyncio.gather(*(run_on_decoder(int) for _ in range(1 + CALLS_PER_BATCH)))
     assert handovers == 2

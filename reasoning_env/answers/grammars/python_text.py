@@ -302,7 +302,7 @@ def parse_expression(text: str, local_dict: Mapping[str, Any] | None = None, *, 
 
 @cache
 def _known_to_sympy() -> dict[str, Any]:
-    """Return the names that SymPy's tokenizer does not read as symbols, with their values."""
+    """Return the names that SymPy's parser does not read as symbols, with their values."""
     sympy: Any = sys.modules["sympy"]
     functions = {name: one for name, one in vars(builtins).items() if isinstance(one, types.BuiltinFunctionType)}
     return {**{name: getattr(sympy, name) for name in sympy.__all__}, **functions, "max": sympy.Max, "min": sympy.Min}
