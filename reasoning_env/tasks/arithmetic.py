@@ -159,7 +159,7 @@ NUMBER_SEQUENCE = Task(
     rejected=(
         wrong("the numbers also fit a simple rule with a different next number", _obeys_another_rule),
         # Answering with the most frequent number solves 40 % of the problems of level 1.
-        easy("the most frequent number of the sequence is the right answer", _continues_with_most_frequent, served=0.7),
+        easy("the right answer is the most frequent number of the sequence", _continues_with_most_frequent, served=0.7),
     ),
     answer=A_NUMBER,
 )

@@ -66,7 +66,9 @@ def _clarify_half_turn(entry: Entry, dataset: Dataset) -> str:
 COLOR_CUBE_ROTATION = Task(
     "color_cube_rotation",
     "cognition",
-    clarification=Clarification("the question does not name the axis of a half turn", HALF_TURN, _clarify_half_turn),
+    clarification=Clarification(
+        "the question does not say about which axis to turn the cube by 180 degrees", HALF_TURN, _clarify_half_turn
+    ),
     answer=A_TEXT,
 )
 
@@ -95,7 +97,7 @@ GAME_OF_LIFE_HALTING = Task(
     ),
     options=2,
     answer_leak="two live cells side by side occur only on boards that do not halt",
-    verifier_flaw="the library's verifier reads any text as True",
+    verifier_flaw="the library's verifier converts every text to True, even the answer False",
     answer=A_TEXT,
 )
 
@@ -113,7 +115,7 @@ LARGEST_ISLAND = Task(
         FieldLevels(
             ("min_island_size", "max_island_size"),
             ((1, 8), (1, 12), (1, 20), (1, 30)),
-            "the first library level allows a single island size, so one answer is too frequent",
+            "the library's lowest level has islands of only one size, so one answer is too frequent",
         ),
         FieldLevels(
             ("min_num_islands", "max_num_islands"),
@@ -121,7 +123,7 @@ LARGEST_ISLAND = Task(
             "with two islands, the smaller island is often a single cell",
         ),
     ),
-    rejected=(easy("the number of all land cells is the right answer", _answer_is_land_count, served=0.3),),
+    rejected=(easy("counting all land cells gives the right answer", _answer_is_land_count, served=0.3),),
     answer=A_NUMBER,
 )
 
@@ -166,7 +168,7 @@ MODULO_GRID = Task(
         FieldLevels(
             ("max_divisor",),
             (10, 10, 12, 15, 17, 49),
-            "with divisors below 10, the cell next to a blank cell often has the same content",
+            "with divisors below 10, a blank cell often has the same content as the cell next to it",
         ),
     ),
     options=2,
@@ -221,7 +223,7 @@ RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     has_small_pool=True,
-    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with up to 5 rectangles, the answer is 2 too often"),),
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with up to 5 rectangles, too many answers are 2"),),
     clarification=added(
         "the question does not say which number of rectangles is right, if several numbers explain the marks",
         "If the same marks could be drawn with different numbers of rectangles, give the fewest.",

@@ -50,7 +50,8 @@ class Clarification:
     """A change of the question that removes an ambiguity.
 
     - `ambiguity` says what is unclear in the library's question.
-    - `wording` is what the clarified question adds; braces mark a word that depends on the problem.
+    - `wording` is what the clarified question adds. Braces mark a word that depends on the problem, and ` / ` separates
+      additions to different questions.
     - `rewrite` returns the clarified question of an entry. It returns the question unchanged if the question is already
       clear, or if its wording is not the library's.
     """

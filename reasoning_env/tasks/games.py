@@ -28,7 +28,7 @@ BOXNET = Task(
     has_small_pool=True,
     question_counts=(None, 8300, None),
     clarification=Clarification(
-        "the question does not say whether a plan with more steps than needed is right",
+        "the question does not say whether a plan may have unnecessary steps",
         "in any number of steps",
         replacing("in the most efficient manner", "in any number of steps"),
     ),
@@ -178,7 +178,7 @@ KNIGHT_SWAP = Task(
     faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
     right_answer=_swap_knights,
     clarification=Clarification(
-        "the question does not say whether more moves than needed are right",
+        "the question does not say whether an answer may have unnecessary moves",
         "list the fewest moves that do it",
         replacing("If yes, list the moves.", "If yes, list the fewest moves that do it."),
     ),
@@ -264,7 +264,7 @@ PUZZLE24 = Task(
         FieldLevels(
             ("min_value", "max_value"),
             ((1, 6), (1, 8), (1, 10), (2, 10), (4, 10)),
-            "few expressions of numbers up to 5 equal 24, and no expression of only large numbers does",
+            "24 can rarely be computed from numbers up to 5, and never from large numbers only",
         ),
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
@@ -319,7 +319,7 @@ RUSH_HOUR = Task(
         FieldLevels(
             ("min_moves", "max_moves"),
             ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
-            "the library has only 23 boards that need 50 moves or more, but over 2,000 for each of these levels",
+            "the library has only 23 boards that need 50 moves or more, and over 2,000 for each level used here",
         ),
     ),
     verifier_flaw="the library's verifier accepts moves through other cars and moves of missing cars",
@@ -401,7 +401,7 @@ TOWER_OF_HANOI = Task(
         FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "3 pegs allow only 6 questions per number of disks"),
     ),
     clarification=Clarification(
-        "the question does not say whether more moves than needed are right, or which disk is disk 1",
+        "the question does not say whether an answer may have unnecessary moves, or which disk is disk 1",
         "Provide the shortest sequence of moves. Disk 1 is the smallest.",
         replacing("Provide the sequence of moves.", "Provide the shortest sequence of moves. Disk 1 is the smallest."),
     ),

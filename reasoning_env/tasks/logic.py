@@ -74,7 +74,7 @@ KNIGHTS_KNAVES = Task(
     ),
     rejected=(
         easy(
-            "the number of claims with `and` reveals whether both people lie or neither lies",
+            "the number of claims with `and` reveals that both people have the same role",
             _solved_by_conjunctions,
             served=0.5,
         ),
@@ -123,8 +123,8 @@ LIST_FUNCTIONS = Task(
 )
 
 CONCLUDES = (
-    "few or simple premises have no joint conclusion, many premises contradict each other, and a problem with 10 "
-    "variables takes 0.2 s to generate"
+    "few or simple premises have no conclusion that needs several of them, large sets of premises are contradictory, "
+    "and a problem with 10 variables takes 0.2 s to generate"
 )
 
 
@@ -172,7 +172,7 @@ PROPOSITIONAL_LOGIC = Task(
     ),
     rejected=(
         wrong("the premises contradict each other, so every statement follows from them", _is_contradictory),
-        wrong("no conclusion with one or two variables needs several premises", _concludes_nothing),
+        wrong("no conclusion that needs several premises was found", _concludes_nothing),
     ),
     right_answer=_conclude_from_several,
     clarification=added(
@@ -199,7 +199,7 @@ SELF_REFERENCE = Task(
     answer=A_NUMBER,
 )
 
-FEW_QUANTIFIERS = "with fewer than four kinds of quantifiers, the quantifier of one statement reveals most answers"
+FEW_QUANTIFIERS = "with fewer than four kinds of statements, the quantifier of a single statement reveals most answers"
 
 
 STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<negation>not )?(?P<predicate>.+)")
@@ -213,7 +213,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     texts = [*premises, conclusion]
     found = [match for match in map(STATEMENT.fullmatch, texts) if match]
     if len(found) < len(texts):
-        raise ValueError(f"must be 'All, No or Some ... are (not) ...'; got {texts!r}")
+        raise ValueError(f"statements must be 'All A are B', 'No A are B' or 'Some A are (not) B'; got {texts!r}")
     classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
     # Objects of one kind are in the same classes: a kind has a flag for each class. To find a counterexample, try all
     # worlds. A world is a bit mask of the kinds that have objects.

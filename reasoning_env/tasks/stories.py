@@ -245,8 +245,8 @@ GSM_SYMBOLIC = Task(
         wrong("the question does not say whether to round half a dollar up", _rounds_half_a_dollar),
     ),
     clarification=Clarification(
-        "the question does not say how long a month is, whether a sum is owned or spent, which group of children is "
-        "larger, what a number counts, or whether probabilities are subtracted or divided",
+        "the question does not say how long a month is, or whether a sum is owned or spent, or which group of children "
+        "is larger, or what a number counts, or whether probabilities are subtracted or divided",
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
         "By how many percentage points is it more likely",
         _clarify_story,
@@ -273,7 +273,9 @@ LEG_COUNTING = Task(
     "arithmetic",
     levels=(
         FieldLevels(
-            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "one animal mostly has 4 legs"
+            ("min_animals", "max_animals"),
+            ((2, 4), (9, 18), (18, 27), (27, 36)),
+            "one animal mostly gives the answer 4",
         ),
     ),
     clarification=Clarification(

@@ -79,11 +79,11 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the library's text has only 14 sentences of 40 to 50 words, but over 160 for each of these levels",
+            "the library's text has only 14 sentences of 40 to 50 words, and over 160 for each level used here",
         ),
     ),
     clarification=Clarification(
-        "the question does not say whether a second code point of the emoji is a part of the sentence",
+        "the question does not say whether the emoji's second code point belongs to the hidden sentence",
         "encoded_sentence[{2}:]",
         _fit_hint_to_emoji,
     ),
@@ -135,9 +135,7 @@ GROUP_ANAGRAMS = Task(
         ),
     ),
     constructor_params=(),
-    rejected=(
-        easy("groups of equal size, word length or first letter are right", _grouping_ignores_letters, served=0.35),
-    ),
+    rejected=(easy("grouping by size, word length or first letter is right", _grouping_ignores_letters, served=0.35),),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
 
@@ -150,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "if all strings of a level have the same length, an extra letter reveals strings that are not isomorphic",
+            "the library makes strings that are not isomorphic one letter longer, which a fixed length would reveal",
         ),
     ),
     options=2,
@@ -204,7 +202,7 @@ LETTER_JUMBLE = Task(
         FieldLevels(
             ("min_word_len", "max_word_len"),
             ((3, 5), (3, 8), (5, 12), (7, 64)),
-            "a scrambled word of two letters is only reversed, and the library's text has too few long words",
+            "a word of two letters can only be reversed, and the library's text has too few long words",
         ),
     ),
     clarification=Clarification(
@@ -263,7 +261,7 @@ SENTENCE_REORDERING = Task(
     ),
     rejected=(
         wrong("a word occurs twice, and the expected answer puts both side by side", _repeats_word),
-        wrong("a punctuation mark stands alone or the sentence is cut, so the order is unclear", _cannot_be_ordered),
+        wrong("a lone punctuation mark or an incomplete sentence makes the word order unclear", _cannot_be_ordered),
     ),
     scores_without_params=True,
     answer=AnswerRules(types.text(case_counts=True), ends_in_full_stop=True),
