@@ -139,7 +139,7 @@ def test_modules_listed_on_the_page_as_lowest_import_no_module_of_the_package(ro
     assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
-def test_packages_problems_rewards_and_dumps_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
+def test_the_packages_problems_and_rewards_and_dumps_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
@@ -167,7 +167,7 @@ def test_audit_imports_no_trainer_adapter_judge_or_bridge(rooms: dict[str, set[s
     assert rooms["reasoning_audit"] & hosts == set()
 
 
-def test_only_module_reasoning_gym_environment_imports_the_commands_package(rooms: dict[str, set[str]]) -> None:
+def test_only_the_module_reasoning_gym_environment_imports_the_commands_package(rooms: dict[str, set[str]]) -> None:
     beside = {"benchmarks", "reasoning_env/commands"}
     assert {name for name, known in rooms.items() if "reasoning_env/commands" in known} - beside == {FRONT_DOOR}
 
@@ -187,7 +187,7 @@ def test_only_the_atropos_adapter_imports_atropos() -> None:
     assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
 
 
-def test_only_module_reasoning_gym_environment_imports_the_atropos_adapter(rooms: dict[str, set[str]]) -> None:
+def test_only_the_module_reasoning_gym_environment_imports_the_atropos_adapter(rooms: dict[str, set[str]]) -> None:
     above = {"benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}

@@ -25,7 +25,7 @@ TYPED = {"env.seed": "--seed", "tasks": "--tasks", "hidden": ""}
         (ConfigError("no server", remedy="correct {openai.base_url}"), "no server; correct openai.base_url"),
     ],
 )
-def test_error_text_has_setting_value_and_remedy(error: ConfigError, text: str) -> None:
+def test_error_text_names_the_setting_and_the_value_and_the_remedy(error: ConfigError, text: str) -> None:
     assert str(error) == text
 
 

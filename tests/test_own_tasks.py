@@ -92,7 +92,7 @@ async def test_evaluation_results_name_the_user_module(session: Session[Any]) ->
 
 
 @on_module_loop
-async def test_composite_problems_contain_problems_of_user_tasks(session: Session[Any]) -> None:
+async def test_problems_of_the_composite_task_contain_problems_of_user_tasks(session: Session[Any]) -> None:
     members = [member["name"] for member in session.plan.all_params["composite"]["datasets"]]
     assert members == ["gcd", "last_letter"]
     made = [await session.make("composite", seed) for seed in range(12)]

@@ -55,7 +55,7 @@ def test_reward_parts_include_the_length_penalty(rewarded: float) -> None:
 
 
 @pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
-def test_prompt_plus_completion_budget_stays_below_the_token_limit(prompt_tokens: int) -> None:
+def test_prompt_length_plus_completion_budget_stays_below_the_token_limit(prompt_tokens: int) -> None:
     budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))
     assert prompt_tokens + budget < SAMPLING.token_limit
 

@@ -314,7 +314,7 @@ def test_longer_completion_never_gets_a_higher_reward(score: float, lengths: lis
         ("<answer>1</answer>" * 100_000, "1"),
     ],
 )
-def test_last_of_several_answers_is_extracted_for_library_scores(text: str, answer: str | None) -> None:
+def test_last_of_several_answers_is_extracted_for_scoring_by_the_library(text: str, answer: str | None) -> None:
     assert extract_last_answer(text, LIMIT) == answer
 
 

@@ -164,7 +164,7 @@ async def test_evaluation_can_use_training_params(make_session: MakeSession) -> 
 
 
 @on_module_loop
-async def test_problem_rejected_by_the_fits_callback_is_replaced(make_session: MakeSession) -> None:
+async def test_problem_rejected_by_the_callback_named_fits_is_replaced(make_session: MakeSession) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt % 3 == 2)
     drawn = [(problem.spec.index, problem.spec.attempt) for problem in await take(session, 3)]
     assert drawn == [(0, 2), (1, 2), (2, 2)]
@@ -205,7 +205,7 @@ async def test_problem_whose_answer_exceeds_the_size_limit_is_not_served(
 
 
 @on_module_loop
-async def test_levels_rejected_by_the_fits_callback_are_excluded(
+async def test_levels_rejected_by_the_callback_named_fits_are_excluded(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
@@ -216,7 +216,9 @@ async def test_levels_rejected_by_the_fits_callback_are_excluded(
 
 
 @on_module_loop
-async def test_fixed_level_is_never_excluded(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+async def test_level_fixed_by_a_setting_is_never_excluded(
+    make_session: MakeSession, caplog: pytest.LogCaptureFixture
+) -> None:
     verdicts = cycle([True, *[False] * 7])
     session = await make_session(complexity_level=0.5, fits=lambda problem: next(verdicts))
     assert {problem.level for problem in await take(session, 10)} == {0.5}
@@ -224,7 +226,7 @@ async def test_fixed_level_is_never_excluded(make_session: MakeSession, caplog: 
 
 
 @on_module_loop
-async def test_problems_rejected_by_the_fits_callback_log_one_warning(
+async def test_session_logs_one_warning_about_problems_that_the_callback_named_fits_rejects(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
@@ -233,7 +235,7 @@ async def test_problems_rejected_by_the_fits_callback_log_one_warning(
 
 
 @on_module_loop
-async def test_next_method_raises_if_the_fits_callback_rejects_all_problems(
+async def test_next_method_raises_if_the_callback_named_fits_rejects_all_problems(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -243,7 +245,7 @@ async def test_next_method_raises_if_the_fits_callback_rejects_all_problems(
 
 
 @on_module_loop
-async def test_run_continues_after_many_rejections_by_the_fits_callback(
+async def test_run_continues_after_many_rejections_by_the_callback_named_fits(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -252,7 +254,7 @@ async def test_run_continues_after_many_rejections_by_the_fits_callback(
 
 
 @on_module_loop
-async def test_fits_callback_runs_in_a_thread(make_session: MakeSession) -> None:
+async def test_the_callback_named_fits_runs_in_a_thread(make_session: MakeSession) -> None:
     threads: set[int] = set()
     session = await make_session(fits=lambda _: threads.add(threading.get_ident()) is None)
     await session.next()
@@ -263,7 +265,7 @@ async def test_fits_callback_runs_in_a_thread(make_session: MakeSession) -> None
 
 
 @on_module_loop
-async def test_composite_problem_is_made_from_its_problem_reference(make_session: MakeSession) -> None:
+async def test_problem_of_the_composite_task_is_made_from_its_problem_reference(make_session: MakeSession) -> None:
     session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
     composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
     assert (await session.remake(composite.reference)).question == composite.question

@@ -103,7 +103,7 @@ async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch:
     ]
 
 
-async def test_completion_is_not_failed_for_threads_that_a_later_completion_starts(
+async def test_threads_started_for_a_later_completion_do_not_fail_an_earlier_completion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pool may read a verdict late, when the worker already runs the next completion."""
@@ -224,13 +224,17 @@ async def test_score_function_cannot_start_processes_or_threads(
 
 
 @on_module_loop
-async def test_worker_pool_counts_actions_denied_to_a_score_function(session: Session[Problem]) -> None:
+async def test_worker_pool_counts_actions_that_the_sandbox_denies_to_a_score_function(
+    session: Session[Problem],
+) -> None:
     before = session.pool.stats.refused
     await session.judge(ROW, ["fork", "right", "raise", "start a program"])
     assert session.pool.stats.refused == before + 2
 
 
-async def test_first_action_denied_to_a_score_function_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_first_action_that_the_sandbox_denies_to_a_score_function_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("DEBUG", "reasoning_env.workers")
     async with session_of(FUNCTION) as session:
         await session.judge(ROW, ["fork", "start a program"])
@@ -394,7 +398,7 @@ async def test_remake_method_raises_if_the_session_has_a_score_function(session:
 
 
 @on_module_loop
-async def test_score_route_judges_rows(client: TestClient[Any, Any]) -> None:
+async def test_score_route_judges_the_completions_of_a_row(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/score", json={"row": ROW, "texts": ["right", "parts", "nan"]})
     verdicts = (await reply.json())["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [1.0, 0.5, 0.0]
@@ -427,7 +431,7 @@ async def test_judge_with_a_score_function_returns_400_for_a_problem_reference(c
     ids=["too deep", "too many values", "incomplete", "two rows"],
 )
 @on_module_loop
-async def test_reward_route_rejects_a_label_that_is_no_valid_row(
+async def test_reward_route_rejects_a_label_that_does_not_contain_a_valid_row(
     client: TestClient[Any, Any], last: str, status: int
 ) -> None:
     labels = [ROW, '{"answer": "right"}', last]
@@ -437,6 +441,6 @@ async def test_reward_route_rejects_a_label_that_is_no_valid_row(
 
 @pytest.mark.parametrize("answer", ["é€😀", '"\\\n'])
 @on_module_loop
-async def test_judge_route_accepts_any_characters_in_a_row(client: TestClient[Any, Any], answer: str) -> None:
+async def test_score_route_accepts_a_row_with_any_characters(client: TestClient[Any, Any], answer: str) -> None:
     reply = await client.post("/score", json={"row": {"answer": answer}, "texts": [answer, "x"]})
     assert [verdict["score"] for verdict in (await reply.json())["verdicts"]] == [1.0, 0.0]

@@ -164,7 +164,7 @@ def test_inspect_eval_set_samples_only_missing_problems(tmp_path: Path, six: Any
     assert mock.asked == 7
 
 
-def test_inspect_epochs_are_reduced_to_a_mean(tmp_path: Path, six: Any) -> None:
+def test_scores_of_inspect_epochs_are_averaged(tmp_path: Path, six: Any) -> None:
     mock = FailingMock(six)
     for question in [sample.input[-1].text for sample in six.dataset][:3]:
         mock._answers[question] = "wrong"

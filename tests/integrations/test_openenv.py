@@ -331,7 +331,7 @@ def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: So
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_openenv_gives_the_same_problem_for_a_training_index_and_an_equal_seed(
+def test_openenv_training_index_and_a_seed_of_the_same_number_select_the_same_problem(
     server: RunningServer, socket: Socket
 ) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {

@@ -83,7 +83,7 @@ def test_every_trl_rollout_is_judged(bridge: Bridge, tmp_path: Path) -> None:
     assert None not in gym.scores
 
 
-def test_trl_trains_on_reward_parts(bridge: Bridge, tmp_path: Path) -> None:
+def test_trl_trains_with_each_reward_part_as_a_reward_function(bridge: Bridge, tmp_path: Path) -> None:
     """Train with GDPO and the documented reward functions."""
     gym = TrlEnvironment(bridge)
     trainer = make_trainer(gym, tmp_path, 2)

@@ -94,7 +94,7 @@ def test_every_task_passes_the_validate_command_of_the_verifiers_package(tmp_pat
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
 
-def test_hub_wheel_runs_without_the_repository(tmp_path: Path) -> None:
+def test_wheel_for_the_environments_hub_runs_without_the_repository(tmp_path: Path) -> None:
     """Build and install the wheel for the hub, and run its taskset outside the repository."""
     wheels, target, output = (tmp_path / name for name in ("wheels", "target", "output"))
     output.mkdir()
@@ -225,7 +225,7 @@ async def test_taskset_judges_with_the_rewards_setting(rewards: str, score: floa
     assert (judged.score > 0.5) == (score > 0.5)
 
 
-def test_prime_rl_config_has_only_settings_of_the_taskset() -> None:
+def test_documented_prime_rl_config_has_only_settings_that_the_taskset_accepts() -> None:
     """prime-rl is not on PyPI. It validates the table `taskset` with this class."""
     [source] = tomllib.loads(shown_block("toml", "orchestrator"))["orchestrator"]["train"]["source"]
     config = adapter.ReasoningGymConfig(**source["env"]["taskset"])

@@ -189,7 +189,9 @@ async def test_completion_ends_after_max_completion_tokens(make_client: Any, ser
 
 
 @both
-async def test_completion_that_stopped_has_an_end_of_turn_token(make_client: Any, model: Any, server_type: str) -> None:
+async def test_completion_with_finish_reason_stop_ends_with_an_end_of_turn_token(
+    make_client: Any, model: Any, server_type: str
+) -> None:
     rollouts = await make_client(server_type).complete(32)
     stopped = [one for one in rollouts if one.finish_reason == "stop"]
     assert stopped

@@ -98,7 +98,7 @@ async def test_score_route_returns_verdicts_in_the_order_of_completions(client: 
     }
 
 
-async def test_rm_route_returns_a_number_for_slime(client: Client) -> None:
+async def test_reward_model_route_for_slime_returns_a_number(client: Client) -> None:
     reply = await client.post("/rm", json={"prompt": "p", "response": "right", "label": REFERENCE})
     assert await reply.json() == 1.0
 
@@ -152,33 +152,33 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
     ],
     ids=["whole prompt", "bos token", "leading space", "cut prompt", "bos and cut", "spaces lost", "spaces added"],
 )
-def test_completion_is_the_part_of_a_query_after_the_prompt(query: str) -> None:
+def test_completion_is_the_part_of_the_field_query_after_the_prompt(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
-def test_completion_that_repeats_the_prompt_is_extracted_whole_from_a_query() -> None:
+def test_completion_that_repeats_the_prompt_is_found_whole_in_the_field_query() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_completion_is_extracted_if_the_query_lacks_leading_spaces_of_the_prompt() -> None:
+def test_completion_is_found_even_if_the_field_query_lacks_leading_spaces_of_the_prompt() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_no_completion_is_extracted_if_long_text_precedes_the_prompt() -> None:
+def test_no_completion_is_found_if_the_field_query_has_long_text_before_the_prompt() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
-def test_completion_is_extracted_from_a_query_with_a_repetitive_prompt() -> None:
+def test_completion_is_found_in_the_field_query_even_if_the_prompt_is_repetitive() -> None:
     example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
     asked = "Count. " + example + "24 " + example
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_query_yields_no_completion_if_the_prompt_is_blank() -> None:
+def test_no_completion_is_found_in_the_field_query_if_the_prompt_is_blank() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_query_that_does_not_contain_its_prompt_returns_422(client: Client) -> None:
+async def test_request_whose_field_query_does_not_contain_its_prompt_returns_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 does not contain the end of its prompt" in await error_of(reply)

@@ -78,7 +78,9 @@ def overridden(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
 
 
-def test_rollout_whose_advantage_is_overridden_with_zero_counts_in_the_group_mean(groups: list[dict[str, Any]]) -> None:
+def test_rollout_still_counts_in_the_group_mean_if_its_advantage_is_overridden_with_zero(
+    groups: list[dict[str, Any]],
+) -> None:
     assert advantages(overridden(groups[0])) == [0.0, -0.25, -0.25, -0.25]
 
 
@@ -89,7 +91,7 @@ def test_rollout_whose_advantage_is_overridden_with_zero_is_left_out_of_the_loss
     assert batch.rollouts == 4
 
 
-def test_batch_with_equal_scores_is_skipped(groups: list[dict[str, Any]]) -> None:
+def test_batch_whose_groups_each_have_equal_scores_is_skipped(groups: list[dict[str, Any]]) -> None:
     assert collate([{**groups[0], "scores": [0.5] * 4}]) is None
 
 

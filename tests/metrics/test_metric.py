@@ -77,7 +77,7 @@ def test_mean_metric_also_reports_the_maximum() -> None:
     assert scraped(mean) == ["reasoning_time_scoring_seconds_count 2.0", "reasoning_time_scoring_seconds_sum 3.0"]
 
 
-def test_share_metric_becomes_a_prometheus_counter() -> None:
+def test_share_metric_is_exported_to_prometheus_as_a_counter_of_its_numerator() -> None:
     share = reading("train/share_correct", Kind.SHARE, Tally(4, 1))
     assert for_wandb([share]) == {"train/share_correct": 0.25}
     assert scraped(share) == ["reasoning_train_correct_total 1.0"]
@@ -132,7 +132,7 @@ def test_rejection_metrics_start_at_zero_for_every_cause() -> None:
     assert [values[f"problems/flawed/{cause}"] for cause in causes] == [0] * 6
 
 
-def test_dump_and_delivery_counts_become_metrics() -> None:
+def test_counts_of_dumped_groups_and_of_delivered_groups_become_metrics() -> None:
     dumps = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
     assert for_wandb(read(DUMPS, dumps)) == {"dumps/written": 9, "dumps/waiting": 2, "dumps/dropped": 4}
     delivery = DeliveryStats(delivered=8, waiting=5)

@@ -131,7 +131,7 @@ def test_recorder_keeps_the_latest_level_of_each_task() -> None:
     assert recorder.last_level == {"maze": 0.25, "gcd": None}
 
 
-def test_totals_by_task_include_groups_of_earlier_reports() -> None:
+def test_totals_of_a_task_also_count_groups_that_were_reported_earlier() -> None:
     recorder = recorded(make_group([RIGHT, WRONG]))
     recorder.take_interval()
     recorder.record_group(make_group([RIGHT, RIGHT]))
@@ -200,7 +200,9 @@ def test_note_on_completions_without_answer_tags_is_logged_once(caplog: pytest.L
     assert record.getMessage().startswith("a frequent outcome of the last 200 completions: 50% of completions have no")
 
 
-def test_logged_note_counts_only_the_latest_200_completions(caplog: pytest.LogCaptureFixture) -> None:
+def test_logged_note_on_a_frequent_outcome_counts_only_the_latest_200_completions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """The note after completions 201 to 400 does not count the first 200."""
     groups = [make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 4 + [RIGHT] * 6)] * 20
     recorded(*groups, *[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 6 + [RIGHT] * 4)] * 20)

@@ -113,7 +113,7 @@ def test_curriculum_levels_follow_sudden_progress() -> None:
     assert estimator.estimate("task").level == pytest.approx(0.75, abs=0.12)
 
 
-def test_curriculum_levels_are_spread_around_the_target() -> None:
+def test_curriculum_levels_are_spread_around_the_best_level() -> None:
     """Groups at levels near the best level also have unequal scores, so the learner learns from them."""
     estimator = make_estimator()
     serve(estimator, logistic(0.5), 100)
@@ -154,7 +154,7 @@ def test_unequal_partial_credit_counts_as_unequal_scores() -> None:
     assert estimator.estimate("task").signal_chance > 0.8
 
 
-def test_equal_scores_lower_the_probability_of_unequal_scores() -> None:
+def test_estimated_probability_of_unequal_scores_falls_after_groups_with_equal_scores() -> None:
     estimator = make_estimator(adjustable=())
     for number in range(40):
         estimator.observe("task", None, scores_of(SIZE * (number % 2)))

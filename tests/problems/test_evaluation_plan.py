@@ -48,7 +48,7 @@ def test_error_names_the_unknown_evaluation_task() -> None:
         plan(eval_tasks="chainsum")
 
 
-def test_number_of_evaluation_problems_is_a_setting_if_there_is_no_preset() -> None:
+def test_number_of_evaluation_problems_comes_from_a_setting_if_there_is_no_preset() -> None:
     assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4, 123)
     assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1, 123)
 
@@ -58,12 +58,12 @@ def test_preset_overrides_the_eval_seed() -> None:
     assert plan(eval_preset="rg-easy", eval_seed=9).seed == FIRST_SEED
 
 
-def test_eval_level_set_to_training_uses_training_parameters() -> None:
+def test_eval_level_setting_with_the_value_training_selects_the_training_parameters() -> None:
     assert plan(("gcd", "survo")).params == {}
     assert plan(("gcd", "survo"), eval_level="training").params == {"gcd": {"max_numbers": 3}}
 
 
-def test_evaluation_of_composite_uses_the_member_tasks_of_training() -> None:
+def test_evaluation_of_the_composite_task_uses_the_member_tasks_of_training() -> None:
     settings = ReasoningSettings(eval_level="training")
     workers = FakeWorkers()
     evaluation_set = plan(("composite", "gcd"), eval_level="training").make_set(workers, settings, TASKS)
@@ -75,7 +75,7 @@ def test_evaluation_of_composite_uses_the_member_tasks_of_training() -> None:
     }
 
 
-def test_preset_combined_with_training_parameters_raises() -> None:
+def test_eval_preset_together_with_eval_level_training_raises() -> None:
     with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_level"):
         plan(eval_preset="rg-easy", eval_level="training")
 

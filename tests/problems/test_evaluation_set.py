@@ -93,7 +93,7 @@ async def test_evaluation_stream_skips_problems_that_are_already_finished() -> N
     await evaluation_set.close()
 
 
-async def test_failed_evaluation_problem_is_drawn_again() -> None:
+async def test_evaluation_problem_that_cannot_be_generated_is_drawn_again_with_another_seed() -> None:
     failing = fails_where(lambda spec: (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0), question_of)
     problems, undisturbed = await build(failing), await build()
     assert (problems[7].spec.attempt, undisturbed[7].spec.attempt) == (1, 0)
@@ -206,7 +206,7 @@ async def test_evaluation_question_is_recognized_despite_different_whitespace(
     ],
     ids=["small task", "large task", "unevaluated task", "member of composite", "composite alone", "large member"],
 )
-async def test_evaluation_questions_of_small_tasks_are_held_out_of_training(
+async def test_only_evaluation_questions_of_tasks_with_few_questions_are_held_out_of_training(
     evaluated: tuple[str, ...], task: str, source: str | None, asked: bool
 ) -> None:
     evaluation_set = make_set(FakeWorkers(question_of), evaluated)
@@ -217,7 +217,7 @@ async def test_evaluation_questions_of_small_tasks_are_held_out_of_training(
     assert not await evaluation_set.has_question(replace(problem, question="another one"))
 
 
-async def test_evaluation_questions_of_tasks_with_params_are_held_out_of_training() -> None:
+async def test_evaluation_questions_of_tasks_with_task_params_are_held_out_of_training() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(MANY, question=question))
@@ -227,13 +227,13 @@ VAST = "count_bits"
 """A task with so many questions that no evaluation set repeats one."""
 
 
-async def test_questions_of_very_large_tasks_are_not_held_out_of_training() -> None:
+async def test_questions_of_a_task_that_repeats_no_question_are_not_held_out_of_training() -> None:
     workers = FakeWorkers(question_of)
     assert not await make_set(workers, [VAST]).has_question(make_problem(VAST, question="question 1"))
     assert workers.specs == []
 
 
-async def test_questions_of_large_tasks_with_params_are_held_out_of_training() -> None:
+async def test_questions_of_a_task_with_many_questions_and_task_params_are_held_out_of_training() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(VAST, question=question))

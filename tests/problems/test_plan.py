@@ -93,7 +93,9 @@ async def test_settings_that_name_tasks_accept_patterns() -> None:
         *(({"complexity_mode": mode}, 0.5) for mode in ("random", "curriculum")),
     ],
 )
-async def test_task_params_are_checked_at_the_training_level(fields: dict[str, Any], level: float | None) -> None:
+async def test_task_params_are_checked_together_with_the_level_of_training(
+    fields: dict[str, Any], level: float | None
+) -> None:
     checker = LibraryChecker()
     params = {"gcd": {"min_value": 2, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
     await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)
@@ -103,7 +105,7 @@ async def test_task_params_are_checked_at_the_training_level(fields: dict[str, A
     ]
 
 
-async def test_task_params_are_checked_at_the_eval_level() -> None:
+async def test_task_params_are_checked_together_with_the_level_of_evaluation() -> None:
     checker = LibraryChecker()
     settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_level="training", complexity_level=0.75)
     await plan_tasks(settings, LIBRARY, checker)
@@ -266,7 +268,7 @@ async def test_adaptive_task_sampling_does_not_change_a_fixed_level() -> None:
         (("chain_sum", "maze"), None),
     ],
 )
-def test_member_tasks_of_composite_default_to_the_other_selected_tasks(
+def test_member_tasks_of_the_composite_task_default_to_the_other_selected_tasks(
     tasks: tuple[str, ...], members: list[str] | None
 ) -> None:
     available = ("sudoku", "composite", "maze", "chain_sum")
@@ -274,7 +276,7 @@ def test_member_tasks_of_composite_default_to_the_other_selected_tasks(
     assert composite_params(tasks, available) == expected
 
 
-def test_member_tasks_of_composite_get_the_task_params_set_for_them() -> None:
+def test_member_tasks_of_the_composite_task_get_the_task_params_set_for_them() -> None:
     params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
     composed = composite_params(("chain_sum", "composite", "maze"), (), params)
     members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]

@@ -88,7 +88,7 @@ async def test_preset_answer_gets_the_library_score_and_a_separate_strict_score(
 
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task", "number"), [("rg-easy", "aiw", 1), ("rg-easy", "knight_swap", 10)])
-async def test_strict_and_plain_scores_differ_if_a_published_answer_was_corrected(
+async def test_strict_and_plain_rewards_differ_for_a_published_answer_that_was_corrected(
     library: Library, preset: str, task: str, number: int
 ) -> None:
     problem = (await make(library[0], preset, task, samples=number + 1))[number]
@@ -120,7 +120,7 @@ async def test_preset_problem_stays_the_same_if_a_worker_is_killed() -> None:
     assert len({spec.seed for spec in workers.specs}) == 1
 
 
-async def test_preset_questions_are_held_out_of_training_even_for_large_tasks() -> None:
+async def test_preset_questions_are_held_out_of_training_even_for_tasks_with_many_questions() -> None:
     """Training may sample the seeds that a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)

@@ -77,7 +77,7 @@ def test_task_and_seed_sampled_for_a_problem_index_are_reproducible(
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],
     ids=["another seed", "another instance", "another position", "another attempt"],
 )
-def test_sampled_seed_and_level_differ_between_runs_instances_indexes_and_attempts(
+def test_sampled_seed_and_level_depend_on_run_and_instance_and_index_and_attempt(
     options: dict[str, int], index: int, attempt: int
 ) -> None:
     first, other = make_sampler().draw(5, 0), make_sampler(**options).draw(index, attempt)
@@ -194,7 +194,7 @@ def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_group_scores_change_the_estimate_at_the_served_not_the_requested_level() -> None:
+def test_group_scores_change_the_estimate_at_the_served_and_not_at_the_requested_level() -> None:
     """Level 1 was requested, but level 0.2 was served. The result must lower the estimate at 0.2."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
@@ -216,7 +216,7 @@ def test_weighted_choice_returns_an_item_for_every_random_number(weights: dict[s
     assert pick(weights, number) in weights
 
 
-def test_random_levels_stay_below_excluded_levels() -> None:
+def test_random_levels_stay_below_the_lowest_excluded_level() -> None:
     sampler = make_sampler()
     sampler.exclude_levels("maze", 0.5)
     sampler.exclude_levels("maze", 0.75)

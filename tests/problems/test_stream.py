@@ -188,7 +188,7 @@ async def test_cancelled_call_of_the_next_method_loses_no_problem(make_stream: M
 # ---------------------------------------------------------------------------- failures, flaws and quarantine
 
 
-async def test_failed_problem_is_replaced_by_a_new_problem(make_stream: MakeStream) -> None:
+async def test_problem_that_cannot_be_generated_is_replaced_by_a_new_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers))
     workers.fail(0)
@@ -256,7 +256,9 @@ async def test_stream_raises_if_every_task_is_quarantined(make_stream: MakeStrea
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_state_saved_while_a_problem_fails_repeatedly_skips_no_problem(make_stream: MakeStream) -> None:
+async def test_closing_a_stream_leaves_the_state_unchanged_after_repeated_failures_of_a_problem(
+    make_stream: MakeStream,
+) -> None:
     workers = Held()
     stream = await started(make_stream(workers, Sampler(("a",)), depth=2))
     for attempt in range(MAX_FAILURES):

@@ -65,7 +65,7 @@ def other(request: pytest.FixtureRequest) -> Any:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(question=st.lists(st.sampled_from([*"aé 1\n▁日\u0301", END]), max_size=20).map("".join))
-def test_each_tokenizer_type_encodes_a_prompt_to_tokens_of_its_text(other: Any, question: str) -> None:
+def test_prompt_tokens_equal_the_encoded_prompt_text_for_each_tokenizer_type(other: Any, question: str) -> None:
     chat = ChatFormat(other, "other")
     for system in ("Think.", " ▁É\n"):
         prompt = chat.prompt(build_messages(system, question))

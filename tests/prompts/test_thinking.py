@@ -54,7 +54,7 @@ def test_answer_inside_thinking_of_a_known_format_is_ignored(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name != "think"])
-def test_answer_inside_thinking_of_an_unknown_format_counts_as_second_answer(name: str) -> None:
+def test_answer_inside_thinking_of_an_unknown_format_counts_as_an_additional_answer(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, TAGS) == Extraction(None, Reason.SEVERAL_ANSWERS)
 
 
@@ -99,7 +99,7 @@ def test_value_none_of_the_thinking_setting_removes_nothing() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_value_auto_of_the_thinking_setting_removes_thinking_in_known_formats() -> None:
+def test_thinking_setting_auto_selects_the_think_tag_and_the_formats_known_to_the_model() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 

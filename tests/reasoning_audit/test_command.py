@@ -60,7 +60,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return Ended(status, printed.getvalue(), json.loads((folder / "audit.json").read_text()))
 
 
-def test_audit_fails_if_a_verifier_accepts_wrong_answers(whole: Ended) -> None:
+def test_audit_command_exits_with_status_1_if_a_verifier_accepts_wrong_answers(whole: Ended) -> None:
     results = {task: whole.table[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
     assert results == {"exact": "passes", "generous": "FAILS", "open_ended": "passes"}
     assert whole.status == 1
@@ -160,7 +160,9 @@ def test_unwritable_output_raises_before_the_audit_starts(run: Run) -> None:
 
 @pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize(("limit", "status"), [("never", 0), ("medium", 0), ("low", 1)])
-def test_fail_on_option_sets_the_severity_that_fails_the_audit(run: Run, limit: str, status: int) -> None:
+def test_the_option_named_fail_on_sets_the_lowest_severity_that_fails_the_audit(
+    run: Run, limit: str, status: int
+) -> None:
     assert run("--fail-on", limit) == status
 
 

@@ -159,13 +159,13 @@ def test_rejected_right_answer_has_high_severity_even_if_training_leaves_out_the
     assert [one.severity for one in findings] == [Severity.HIGH]
 
 
-def test_task_without_problems_is_a_finding() -> None:
+def test_task_that_can_generate_no_problem_is_a_finding() -> None:
     [finding] = _found(EMPTY)
     assert (finding.defect, finding.detail) == (Defect.NO_PROBLEM, EMPTY.failures[0])
     assert finding.command == "again"
 
 
-def test_finding_about_a_decision_tree_shows_the_command_that_repeats_the_audit() -> None:
+def test_finding_that_a_decision_tree_guesses_answers_shows_the_command_of_the_audit() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))

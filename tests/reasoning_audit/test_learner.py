@@ -37,7 +37,7 @@ def test_decision_tree_predicts_random_answers_only_at_chance_level() -> None:
     assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
 
 
-def test_decision_tree_is_scored_even_with_few_problems() -> None:
+def test_decision_tree_is_fitted_and_scored_even_on_only_6_problems() -> None:
     assert score_best_tree(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
 
 

@@ -86,7 +86,7 @@ def test_wrong_answers_are_derived_from_the_reference_answer(answer: str, wrong:
     assert [*wrong_answers(answer).values()] == wrong
 
 
-def test_no_wrong_answers_are_derived_from_an_example_answer() -> None:
+def test_no_wrong_answers_are_derived_if_the_known_answer_is_only_one_of_many() -> None:
     probes = make_probes([_problem(None, metadata={"example_answer": "1234"})])[0]
     assert probes[Probe.ORACLE] == "1234"
     assert not {*WRONG_PROBES} & {*probes}
@@ -103,7 +103,7 @@ def test_hedging_answer_joins_the_right_answer_and_a_different_answer() -> None:
     assert _probes("41")[0][Probe.OR_ANOTHER] == "41 or 42"
 
 
-def test_audit_submits_the_right_answer_to_a_different_problem() -> None:
+def test_audit_submits_an_answer_that_is_right_for_a_different_problem() -> None:
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 

@@ -63,7 +63,7 @@ async def test_answer_format_of_the_rows_is_detected(form: CompletionForm) -> No
 
 
 @pytest.mark.asyncio
-async def test_answers_to_rows_are_put_in_the_detected_answer_format() -> None:
+async def test_audit_puts_the_answers_that_it_submits_into_the_answer_format_of_the_rows() -> None:
     problems = _problems({"answer": "1"})
     pool = FakeWorkers()
     [verdict] = await RowWorkers(pool, problems, BOX, _nothing).score(problems[0], ["5"])

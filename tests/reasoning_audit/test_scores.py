@@ -35,13 +35,15 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_shortcut_score_above_the_bound_for_the_number_of_options_is_a_fault(options: int, bound: float) -> None:
+def test_shortcut_score_is_a_fault_if_it_exceeds_the_bound_for_the_number_of_answer_options(
+    options: int, bound: float
+) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_mean_shortcut_score_counts_problems_without_a_shortcut_as_0() -> None:
+def test_mean_shortcut_score_counts_0_for_problems_to_which_the_shortcut_has_no_answer() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -105,7 +107,7 @@ async def test_audit_counts_flawed_problems_that_were_rejected() -> None:
     assert {spec.level for spec in workers.specs} == {0.5}
 
 
-async def test_audit_records_the_problem_of_the_wrong_answer_with_the_highest_score() -> None:
+async def test_audit_records_which_problem_had_the_wrong_answer_with_the_highest_score() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
         return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)
@@ -147,7 +149,7 @@ async def test_audit_stops_generating_problems_of_a_task_after_3_failures() -> N
     assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
-async def test_finding_about_a_decision_tree_is_confirmed_on_160_problems() -> None:
+async def test_suspicion_that_a_decision_tree_guesses_the_answers_is_confirmed_on_160_problems() -> None:
     """A tree's score on 40 problems is mostly chance, so a finding needs 160 problems."""
 
     def made(spec: ProblemSpec) -> Problem:

@@ -80,6 +80,6 @@ def test_error_about_an_invalid_batch_names_the_field(field: str, rollout: int |
 
 
 @pytest.mark.parametrize("groups", [0, 1])
-def test_batch_with_too_few_groups_fails(groups: int) -> None:
+def test_batch_with_too_few_groups_fails_the_checks(groups: int) -> None:
     with pytest.raises(BatchError, match=r"^batch: .*\b4\b"):
         check([sound_group()] * groups)

@@ -57,7 +57,7 @@ def test_starting_a_missing_program_raises(processes: Processes) -> None:
         processes.start("the process", ["/no/such/program"])
 
 
-def test_python_process_started_by_a_fork_has_its_own_temporary_folder(tmp_path: Path) -> None:
+def test_forked_python_process_has_its_own_temporary_folder(tmp_path: Path) -> None:
     """Modules imported before the fork may have cached the temporary folder of the parent."""
     script = tmp_path / "script.py"
     script.write_text("import tempfile; print(tempfile.gettempdir())")

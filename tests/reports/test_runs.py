@@ -21,7 +21,7 @@ def test_each_folder_of_dumps_and_each_evaluation_counts_as_a_run(tmp_path: Path
     ]
 
 
-def test_each_group_file_counts_as_a_run(tmp_path: Path) -> None:
+def test_each_file_of_rollout_groups_counts_as_a_run(tmp_path: Path) -> None:
     for name in ("a", "b"):
         header_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
     (tmp_path / "a-best.jsonl").write_text('{"messages": []}\n')
@@ -71,7 +71,7 @@ def test_training_series_are_named_after_their_folders(tmp_path: Path) -> None:
     ]
 
 
-def test_evaluations_after_a_repeated_step_stay_in_the_same_training_series(tmp_path: Path) -> None:
+def test_evaluation_of_a_repeated_step_replaces_the_earlier_evaluation_in_the_series(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 30, 20, 40])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
     data = report(*folders)

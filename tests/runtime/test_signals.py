@@ -120,7 +120,7 @@ async def test_signal_handlers_are_removed_when_the_work_ends() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_work_is_done_in_a_thread_that_cannot_set_signal_handlers() -> None:
+def test_work_runs_even_if_its_thread_cannot_set_signal_handlers() -> None:
     closer = AsyncMock()
     with ThreadPoolExecutor() as thread:
         work = thread.submit(lambda: asyncio.run(run_until_signal(AsyncMock(return_value=7), closer)))

@@ -46,7 +46,7 @@ async def test_short_sequences_are_processed_without_yielding_to_the_event_loop(
 # ---------------------------------------------------------------------------- threaded calls
 
 
-async def test_calls_in_the_decoder_thread_return_their_own_results() -> None:
+async def test_concurrent_calls_in_the_decoder_thread_do_not_mix_up_their_results() -> None:
     numbers = range(3 * CALLS_PER_BATCH)
     assert await asyncio.gather(*(run_on_decoder(str, number) for number in numbers)) == list(map(str, numbers))
 

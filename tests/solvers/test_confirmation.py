@@ -11,44 +11,44 @@ PREMISES = f"Given:\n1. (P {IMPLIES} Q)\n.2. P\n.3. (Q {OR} R)\n.What can we con
 
 
 @pytest.mark.parametrize("answer", ["0.109375", "7/64", "0.109"])
-def test_solver_confirms_right_probabilities(answer: str) -> None:
+def test_solver_confirms_right_answers_to_coin_flip_problems(answer: str) -> None:
     assert confirms("coin_flip", COINS, answer)
 
 
 @pytest.mark.parametrize("answer", ["0", "0.", "0.1", "0.108", "1e999999999", "", "7/0"])
-def test_solver_rejects_wrong_probabilities(answer: str) -> None:
+def test_solver_rejects_wrong_answers_to_coin_flip_problems(answer: str) -> None:
     """The library accepts a prefix of the right digits."""
     assert not confirms("coin_flip", COINS, answer)
 
 
 @pytest.mark.parametrize("answer", [f"2 {TIMES} 2 {TIMES} 3", "3 x 2 x 2", "2*3*2"])
-def test_solver_confirms_right_prime_factors(answer: str) -> None:
+def test_solver_confirms_right_answers_to_prime_factorization_problems(answer: str) -> None:
     assert confirms("prime_factorization", PRIMES, answer)
 
 
 @pytest.mark.parametrize("answer", ["12", f"4 {TIMES} 3", f"2 {TIMES} 2 {TIMES} 3 or 5", ""])
-def test_solver_rejects_wrong_prime_factors(answer: str) -> None:
+def test_solver_rejects_wrong_answers_to_prime_factorization_problems(answer: str) -> None:
     assert not confirms("prime_factorization", PRIMES, answer)
 
 
-def test_solver_confirms_right_conclusions() -> None:
+def test_solver_confirms_right_answers_to_propositional_logic_problems() -> None:
     assert confirms("propositional_logic", PREMISES, "Q")
 
 
 @pytest.mark.parametrize(
     "answer", ["P", f"(Q {OR} R)", f"(P {OR} {NOT}P)", "R", f"({NOT}Q {AND} P)", f"(P {IFF}", "S", "", "Q, or not"]
 )
-def test_solver_rejects_wrong_conclusions(answer: str) -> None:
+def test_solver_rejects_wrong_answers_to_propositional_logic_problems(answer: str) -> None:
     """The wrong conclusions are premises, tautologies, formulas that do not follow, and other strings."""
     assert not confirms("propositional_logic", PREMISES, answer)
 
 
-def test_solver_rejects_joined_premises_as_conclusion() -> None:
+def test_solver_rejects_a_conclusion_that_only_joins_the_premises() -> None:
     premises = "Given:\n1. P\n.2. Q\n.What can we conclude from the above statements?"
     assert not confirms("propositional_logic", premises, f"(P {AND} Q)")
 
 
-def test_solver_confirms_an_equal_number_and_a_boolean_in_lower_case() -> None:
+def test_solver_confirms_an_answer_that_is_an_equal_number_or_a_boolean_in_lower_case() -> None:
     assert confirms("products", "Solve the following multiplication: 3 * 7. Give only the result", "21.0")
     assert confirms("isomorphic_strings", "isomorphic, or False otherwise:\nabb cdd\n", "true")
     assert not confirms("products", "Solve the following multiplication: 3 * 7. Give only the result", "twenty-one")

@@ -22,7 +22,7 @@ SLOW = frozenset({"countdown", "cryptarithm", "figlet_font", "rectangle_count", 
 """Tasks whose solvers take a second per problem. `tools/solve.py` runs them for more problems."""
 
 
-def test_solver_table_has_every_task_except_composite() -> None:
+def test_solver_table_has_every_task_except_the_composite_task() -> None:
     assert set(TABLE) == set(TASKS) - {"composite"}
     assert [task for task, row in TABLE.items() if row.solve is None and row.check is None and not row.why] == []
 

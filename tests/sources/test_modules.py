@@ -56,7 +56,9 @@ def test_task_module_imports_a_helper_module_from_the_same_folder(tmp_path: Path
     assert list(import_task_modules([write(tmp_path, "my_tasks.py", text)], registry).modules) == ["helped"]
 
 
-def test_release_of_a_task_module_changes_with_the_source(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_release_string_of_a_task_module_changes_if_its_source_code_changes(
+    tmp_path: Path, registry: dict[str, Any]
+) -> None:
     releases = set()
     for folder, comment in (("a", ""), ("b", ""), ("c", "# changed")):
         path = write(tmp_path / folder, "my_tasks.py", REGISTERS.format("mine") + comment)
@@ -66,7 +68,7 @@ def test_release_of_a_task_module_changes_with_the_source(tmp_path: Path, regist
     assert all(release.startswith("my_tasks@") for release in releases)
 
 
-def test_release_of_a_task_package_is_the_package_version(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_release_string_of_a_task_package_is_the_package_version(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
     write(tmp_path, "lab_of_words-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: lab-of-words\nVersion: 1.2")
     sys.path.append(str(tmp_path))

@@ -409,7 +409,7 @@ def test_run_without_a_matching_checkpoint_starts_from_the_beginning(
 
 
 @pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])
-def test_resumed_run_loads_the_latest_state_unless_the_trainer_restarted_too(
+def test_resumed_run_loads_the_latest_state_only_if_the_trainer_was_not_restarted(
     take: Take, registration: int, saved: int
 ) -> None:
     first = take()
@@ -423,7 +423,7 @@ def test_resumed_run_loads_the_latest_state_unless_the_trainer_restarted_too(
 # ---------------------------------------------------------------------------- other settings
 
 
-def test_state_of_a_checkpoint_is_returned_only_once(take: Take, leave: Leave) -> None:
+def test_load_method_returns_the_state_of_a_checkpoint_only_once(take: Take, leave: Leave) -> None:
     leave(5)
     store = take(step=7)
     found = store.load()

@@ -26,7 +26,7 @@ def test_library_checkout_without_package_logs_a_warning(
 
 
 @pytest.mark.parametrize("marks", [(), ("pyproject.toml",), ("reasoning_gym_environment.egg-info",)])
-def test_dumps_folder_of_a_clone_is_inside_the_clone(tmp_path: Path, marks: tuple[str, ...]) -> None:
+def test_dumps_folder_of_a_cloned_repository_is_inside_the_clone(tmp_path: Path, marks: tuple[str, ...]) -> None:
     """The three cases: a folder in another source tree, a clone, and an editable installation."""
     for mark in marks:
         (tmp_path / mark).touch()
@@ -41,7 +41,7 @@ def test_dumps_folder_of_a_clone_is_inside_the_clone(tmp_path: Path, marks: tupl
         ("lib/python3/dist-packages", ()),
     ],
 )
-def test_dumps_folder_of_an_installation_is_in_the_working_dir(
+def test_dumps_folder_of_an_installed_package_is_in_the_working_dir(
     tmp_path: Path, folder: str, marks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / folder).mkdir(parents=True)

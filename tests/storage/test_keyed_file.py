@@ -129,7 +129,7 @@ def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pyt
     assert lines in path.read_bytes()
 
 
-def test_key_is_missing_if_the_callback_rejects_the_line(reopen: Open) -> None:
+def test_key_is_missing_if_the_on_line_callback_raises_for_its_line(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 

@@ -294,7 +294,7 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
         ((True, True, True), (True, True, False), False),
     ],
 )
-def test_knights_knaves_problem_is_rejected_if_the_number_of_ands_reveals_the_roles(
+def test_knights_knaves_problem_is_rejected_if_counting_the_word_and_reveals_the_roles(
     solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool
 ) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
@@ -302,7 +302,7 @@ def test_knights_knaves_problem_is_rejected_if_the_number_of_ands_reveals_the_ro
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_declared_share_of_easy_circuit_logic_problems_is_served() -> None:
+def test_easy_circuit_logic_problems_are_rejected_except_for_the_declared_share() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected

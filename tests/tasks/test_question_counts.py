@@ -13,7 +13,7 @@ def test_question_count_of_a_level_is_the_declared_count_of_the_nearest_level() 
     assert question_count("no such task", 0.5) == float("inf")
 
 
-def test_declared_question_counts_match_a_sample() -> None:
+def test_each_declared_question_count_is_positive_and_below_the_limit() -> None:
     for name, task in TASKS.items():
         assert len(task.question_counts) <= 1 + len(QUESTION_LEVELS), name
         assert all(count is None or 0 < count < MANY_QUESTIONS for count in task.question_counts), name

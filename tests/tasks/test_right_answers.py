@@ -75,7 +75,7 @@ def test_duration_is_written_in_the_requested_format(duration: timedelta, layout
     assert write_duration(duration, layout) == text
 
 
-def test_string_splitting_problem_with_a_clarified_limit_is_not_rejected() -> None:
+def test_string_splitting_problem_whose_question_explains_the_step_limit_is_not_rejected() -> None:
     params = {"min_initial_machines": 375, "max_initial_machines": 500}
     dataset = reasoning_gym.create_dataset("string_splitting", seed=15669150, size=1, **params)
     task = find_task("string_splitting")

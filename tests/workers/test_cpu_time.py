@@ -34,7 +34,7 @@ async def test_time_in_which_a_generator_sleeps_does_not_count_as_cpu_time(pool:
     assert problem.answer == "1"
 
 
-async def test_problem_is_generated_again_if_a_signal_stopped_the_worker(
+async def test_problem_is_generated_again_if_a_signal_suspended_the_worker(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
@@ -52,7 +52,7 @@ async def test_generation_raises_worker_error_if_the_worker_gets_no_cpu_time(
         await pool.generate(spec("hang"), 0.1, cpu_s=PATIENCE_S)
 
 
-async def test_answer_is_scored_again_if_a_signal_stopped_the_worker(
+async def test_answer_is_scored_again_if_a_signal_suspended_the_worker(
     pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
@@ -76,7 +76,7 @@ async def test_long_lists_of_answers_are_sent_to_a_worker_in_several_requests(
     assert [verdict.score for verdict in verdicts].index(1.0) == 20
 
 
-async def test_scoring_raises_if_the_verifier_process_stays_stopped(
+async def test_scoring_raises_if_the_verifier_process_stays_suspended(
     fake_library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
@@ -89,7 +89,7 @@ async def test_scoring_raises_if_the_verifier_process_stays_stopped(
 
 
 @linux_only
-async def test_generation_raises_if_the_worker_process_stays_stopped(fake_library: Path) -> None:
+async def test_generation_raises_if_the_worker_process_stays_suspended(fake_library: Path) -> None:
     """A stopped generator exceeds its deadline. A retry may succeed, so the error is a WorkerError."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))
@@ -100,7 +100,7 @@ async def test_generation_raises_if_the_worker_process_stays_stopped(fake_librar
 
 @linux_only
 @pytest.mark.parametrize("role", [0, 1])
-async def test_pool_reports_an_error_if_all_workers_are_stopped(
+async def test_pool_reports_an_error_if_all_workers_are_suspended(
     pool: WorkerPool, role: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "WORKER_STALL_S", 0.3)
@@ -116,7 +116,7 @@ async def test_pool_reports_an_error_if_all_workers_are_stopped(
 
 
 @linux_only
-async def test_fork_server_stopped_by_a_signal_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fork_server_suspended_by_a_signal_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "WORKER_STALL_S", 0.2)
     monkeypatch.setattr(fork_server.ForkServer, "STOP_TIMEOUT_S", 0.1)
     assert pool.fork_servers.current is not None
@@ -142,7 +142,7 @@ os.register_at_fork(after_in_child=stop)
 
 
 @linux_only
-async def test_worker_stopped_at_its_start_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_suspended_at_its_start_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "WORKER_STALL_S", 0.2)
     package = write_fake_library(tmp_path) / "reasoning_gym"
     (package / "__init__.py").write_text(STOPPED_AT_FORK + (package / "__init__.py").read_text())

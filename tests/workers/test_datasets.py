@@ -107,7 +107,7 @@ def test_new_params_or_seeds_rebuild_a_dataset_as_the_task_declares(
 
 
 @pytest.mark.parametrize("task", [KEPT, SHARED])
-def test_cached_dataset_is_restored_after_an_item_failed(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_has_size_1_again_after_an_item_set_its_size_to_0(cache: DatasetCache, task: str) -> None:
     cache.get(task, EASY, 1).size = 0
     assert cache.get(task, HARD if task == SHARED else EASY, 2).size == 1
 

@@ -37,7 +37,7 @@ def test_most_frequent_answer_is_right_in_under_45_percent_of_problems(
     assert max(Counter(map(_answer, _served(library, task, level, 120))).values()) < 0.45 * 120
 
 
-def test_tsumego_problems_are_rejected_only_for_wrong_answers(library: Library) -> None:
+def test_tsumego_problems_are_rejected_only_if_their_reference_answer_is_wrong(library: Library) -> None:
     seen: Counter[str] = Counter()
     for seed in range(60):
         seen.update(library.generate(ProblemRequest("tsumego", seed, {})).flawed)
@@ -60,7 +60,7 @@ def test_served_problem_records_the_seed_that_made_it(library: Library) -> None:
         ]
 
 
-def test_problem_with_an_exact_seed_is_never_replaced(library: Library) -> None:
+def test_problem_requested_by_its_exact_seed_is_never_replaced_by_another(library: Library) -> None:
     made = [library.generate(ProblemRequest("gcd", seed, {}, exact_seed=True)) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
 

@@ -31,6 +31,6 @@ def test_worker_counts_as_out_of_memory_only_if_its_memory_grew(
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the counter is Linux's")
-def test_function_kills_for_memory_returns_the_oom_kill_counter_of_linux() -> None:
+def test_memory_kill_count_is_the_oom_kill_counter_of_linux() -> None:
     with open("/proc/vmstat") as counters:
         assert f"oom_kill {kills_for_memory()}\n" in counters

@@ -159,7 +159,7 @@ def test_worker_problems_equal_a_direct_library_call(served: list[Served]) -> No
     assert all(answer == (None if direct is None else str(direct)) for answer, direct in answers)
 
 
-def test_metadata_of_a_corrected_problem_has_the_library_answer(served: list[Served]) -> None:
+def test_metadata_of_a_corrected_problem_contains_the_uncorrected_library_answer(served: list[Served]) -> None:
     corrected = [one for one in served if one.direct is not None and _is_corrected(one.problem)]
     assert corrected
     for one in corrected:

@@ -55,7 +55,7 @@ async def fast_pool() -> AsyncIterator[WorkerPool]:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("level", [None, 0.0, 0.5])
 @pytest.mark.parametrize("task", [task.name for task in TASKS.values() if task.faster is not None])
-async def test_faster_generators_make_the_problems_of_the_library(
+async def test_faster_generators_make_the_same_problems_as_the_library(
     slow_pool: WorkerPool, fast_pool: WorkerPool, task: str, level: float | None
 ) -> None:
     for seed in (20, 21):

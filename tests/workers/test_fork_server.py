@@ -100,7 +100,7 @@ async def test_failed_library_import_raises_its_cause(tmp_path: Path, text: str,
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_import_error_of_the_library_is_raised_even_if_the_pool_reads_it_late(
+async def test_import_error_of_the_library_is_raised_even_if_the_pool_reads_the_error_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, the test process may read the error late."""

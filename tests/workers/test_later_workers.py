@@ -147,7 +147,7 @@ async def test_symbolic_link_that_replaces_a_granted_path_is_not_followed(folder
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_renamed_granted_folder_stays_readable(folders: Folders) -> None:
+async def test_granted_folder_stays_readable_at_its_new_path_after_it_was_renamed(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         folders.data.rename(folders.root / "renamed")
         await _replace_worker(pool)
@@ -155,7 +155,9 @@ async def test_renamed_granted_folder_stays_readable(folders: Folders) -> None:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-async def test_new_fork_server_gives_no_access_to_a_replaced_granted_folder(folders: Folders, linked: bool) -> None:
+async def test_new_fork_server_gives_no_access_to_a_folder_that_replaced_a_granted_folder(
+    folders: Folders, linked: bool
+) -> None:
     async with _scoring(folders) as pool:
         if linked:
             _replace_by_link(folders.data, folders.secret)

@@ -85,13 +85,15 @@ def test_parameter_values_between_levels_are_interpolated(levels: list[Any], pos
     ("level", "draw", "value"),
     [(0.0, 0.0, 1), (0.25, 0.49, 2), (0.25, 0.51, 1), (0.5, 0.0, 2), (0.5, 0.99, 2), (0.75, 0.49, 3), (1.0, 0.99, 3)],
 )
-def test_level_between_two_parameter_values_picks_one_at_random(level: float, draw: float, value: int) -> None:
+def test_one_of_two_parameter_values_is_picked_at_random_if_the_level_is_between_them(
+    level: float, draw: float, value: int
+) -> None:
     attribute = Attribute(("low", "high"), (1, 2, 3), drawn=True)
     assert attribute.at(level, draw) == {"low": value, "high": value}
 
 
 @given(number_lists.filter(lambda levels: len(levels) > 2))
-def test_bounds_of_a_parameter_range_differ_at_every_level(levels: list[int]) -> None:
+def test_lower_and_upper_bound_of_a_parameter_range_differ_at_every_level(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels), distinct_bounds=True).at(level) for level in LEVELS]
     assert all(window["low"] < window["high"] for window in windows)
     assert list(windows[0].values()) == levels[:2]
@@ -175,7 +177,7 @@ def test_task_without_curriculum_has_no_level() -> None:
     assert (resolved.params, resolved.level) == ({"width": 2}, None)
 
 
-def test_changing_returned_parameters_leaves_the_library_curriculum_unchanged() -> None:
+def test_changing_the_parameters_of_a_level_does_not_change_the_library_curriculum() -> None:
     levels = [["a"], ["b"]]
     difficulty = difficulty_of(scalar("words", levels))
     difficulty.parameters("made_up", 0.0).params["words"].append("c")
@@ -212,14 +214,14 @@ def test_checking_task_params_returns_the_error_or_none(
         (MEMBERS, None),
     ],
 )
-def test_checking_composite_params_returns_the_error_or_none(
+def test_checking_params_of_the_composite_task_returns_the_error_or_none(
     difficulty: DifficultyMap, params: dict[str, Any], message: str | None
 ) -> None:
     fault = difficulty.check("composite", params, level=0.5)
     assert fault is None if message is None else str(fault).startswith(message)
 
 
-def test_member_tasks_of_composite_get_the_level_of_composite(difficulty: DifficultyMap) -> None:
+def test_member_tasks_of_the_composite_task_get_the_level_of_the_composite_task(difficulty: DifficultyMap) -> None:
     resolved = difficulty.parameters("composite", 0.75, MEMBERS)
     first, second = resolved.params["datasets"]
     assert first == {

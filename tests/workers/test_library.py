@@ -84,7 +84,7 @@ def test_codeio_program_with_non_json_output_is_rejected(library: Library) -> No
         library.generate(replace(request, exact_seed=True))
 
 
-def test_default_params_for_training_are_not_used_for_an_exact_seed(library: Library) -> None:
+def test_default_params_for_training_are_not_used_if_the_request_has_an_exact_seed(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}
@@ -111,7 +111,7 @@ def test_right_answer_in_backticks_gets_full_score_by_default(library: Library) 
     assert library.scorer("gcd", {}, made.entry).score(f"`{made.answer}`") == 1.0
 
 
-def test_unchanged_library_verifier_gives_an_answer_in_backticks_no_full_score(library: Library) -> None:
+def test_right_answer_in_backticks_gets_less_than_full_score_with_plain_rewards(library: Library) -> None:
     made = library.generate(ProblemRequest("gcd", 3, {}))
     plain = library.scorer("gcd", {}, made.entry, plainly=True)
     assert plain.score(str(made.answer)) == 1.0
@@ -138,7 +138,7 @@ def test_question_is_clarified_unless_the_original_question_is_requested() -> No
     assert "up, down, left or right" not in published.question == asked_plainly.question == as_it_is.question
 
 
-def test_questions_of_the_member_tasks_of_composite_are_clarified() -> None:
+def test_questions_of_the_member_tasks_of_the_composite_task_are_clarified() -> None:
     made = Library(None).generate(ProblemRequest("composite", 1, {"datasets": [{"name": "maze"}]}))
     assert "up, down, left or right" in made.question
 

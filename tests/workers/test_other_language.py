@@ -73,7 +73,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker
 
 
 @on_module_loop
-async def test_answer_options_in_the_language_of_a_translated_library_are_scored(pool: WorkerPool) -> None:
+async def test_answer_options_of_a_translated_library_are_scored_in_its_language(pool: WorkerPool) -> None:
     problems = [await make(pool, "ransom_note", seed) for seed in range(4)]
     assert [problem.answer for problem in problems] == ["Wahr", "Falsch", "Wahr", "Falsch"]
     assert [problem.flawed for problem in problems] == [{}] * 4

@@ -120,7 +120,9 @@ async def test_answers_that_each_kill_a_worker_once_are_all_scored(pool: WorkerP
     assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4
 
 
-async def test_crashing_answer_scores_zero_after_an_earlier_worker_was_killed(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_crashing_answer_scores_zero_even_if_a_worker_was_killed_during_another_answer(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
     verdicts = await pool.score(await make(pool, seed=3), [f"once {tmp_path / 'marker'} killed", "crash"])
     assert _shape(verdicts) == [(0.735, Reason.SCORED), (0.0, Reason.CRASH)]
 
@@ -146,7 +148,7 @@ async def test_scoring_a_problem_that_json_cannot_represent_raises(pool: WorkerP
         assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
 
 
-async def test_answer_is_retried_after_one_crash(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_answer_is_scored_again_after_it_crashed_a_worker_once(pool: WorkerPool, tmp_path: Path) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", f"once {tmp_path / 'marker'} crash", "4"])
     assert _shape(verdicts) == [RIGHT, (0.735, Reason.SCORED), WRONG]
@@ -334,13 +336,13 @@ def test_valid_verdict_sent_by_a_worker_is_accepted() -> None:
     assert read_verdict(Frame(GENUINE, b""), 0, "answer") == Verdict(0.5, Reason.SCORED, "answer", 0.1)
 
 
-def test_verdict_lists_the_removed_formatting() -> None:
+def test_verdict_lists_the_formatting_removed_from_the_answer() -> None:
     reply = Frame({**GENUINE, "frames": ["label", "code"]}, b"")
     assert read_verdict(reply, 0, "answer").frames == ("label", "code")
 
 
 @pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
-def test_verdict_with_invalid_format_names_is_a_protocol_fault(frames: object) -> None:
+def test_verdict_with_invalid_names_of_removed_formatting_is_a_protocol_fault(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
 

@@ -30,7 +30,7 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
     return report
 
 
-async def test_pool_starts_after_another_program_disconnects_before_sending_its_request(fake_library: Path) -> None:
+async def test_pool_starts_even_if_another_program_disconnected_without_sending_a_request(fake_library: Path) -> None:
     """A program that is killed before it sends its request blocks no other program."""
     listener = os.path.join(os.environ[FOLDER_VARIABLE], BARE)
     with socket.socket(socket.AF_UNIX) as killed:

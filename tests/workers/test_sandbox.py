@@ -367,7 +367,7 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_makes_worker_memory_private_unless_proc_is_mounted_with_hidepid(
+def test_sandbox_hides_worker_memory_unless_proc_is_mounted_with_the_option_hidepid(
     tmp_path: Path, mounts: str, is_missing: bool
 ) -> None:
     (tmp_path / "mounts").write_text(mounts)

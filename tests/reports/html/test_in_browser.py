@@ -383,7 +383,7 @@ def test_opening_the_address_of_a_report_page_again_restores_the_view(view: View
     assert view.page.input_value("#l-low") == "0.2"
 
 
-def test_unknown_names_in_a_page_link_are_ignored(view: View, pages: dict[str, Path]) -> None:
+def test_unknown_names_in_the_address_of_a_report_page_are_ignored(view: View, pages: dict[str, Path]) -> None:
     view.page.goto("about:blank")
     view.open(f"{pages['usual'].as_uri()}#curves?curveTask=maze&figure=x&run=nobody&smooth=9&axis=__proto__&curve=y")
     assert view.page.input_value("#curves select[aria-label=task]") == "maze"
@@ -457,7 +457,7 @@ def test_page_does_not_rank_runs_that_have_different_tasks(tab: Any, tmp_path: P
     view.close()
 
 
-def test_report_page_says_which_tasks_the_mean_scores_of_published_models_cover(tab: Any, tmp_path: Path) -> None:
+def test_report_page_says_how_many_tasks_the_mean_scores_of_published_models_include(tab: Any, tmp_path: Path) -> None:
     rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
     models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
     results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}
