@@ -261,7 +261,7 @@ class RlveSource(Source):
         raise ValueError(f"none of {MAX_DRAWS} problems may be served: their right answers are empty")
 
     def _make(self, request: ProblemRequest) -> Generated:
-        """Make the problem of the request's own seed."""
+        """Make a problem from exactly the request's seed."""
         name = request.task.removeprefix(PREFIX)
         if request.params_are_whole:
             params: Mapping[str, Any] = request.params

@@ -17,13 +17,13 @@ class AdaptiveLimit:
     """Limits the rate of requests to the rate that a server accepts. There is no limit before the first refusal.
 
     A server that limits its clients refuses requests, and may say how long to wait. After a refusal, no request is sent
-    for that long. Then time is divided into spans of that length, and each span has a quota: the number of requests
-    that the server accepted since the previous refusal. After a span without a refusal, the quota grows.
+    for that long. Then time is divided into spans of that length, and each span has a quota of requests: the number
+    that the server accepted in the span before it refused one. After a span without a refusal, the quota grows.
 
-    If the server does not say how long to wait, a span lasts a quarter of the time since the server last accepted a
-    request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S. After a span without a refusal, the spans become
-    half as long, because a server that was restarted may have no limit. `sent` is the number of requests that were
-    sent up to the first refusal.
+    If the server does not say how long to wait, this class chooses the length of the spans: a quarter of the time since
+    the server last accepted a request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S. After a span without a
+    refusal, these spans become half as long, because a server that only restarted may have no limit. `sent` is the
+    number of requests that were sent up to the first refusal.
     """
 
     GROWTH = 1.25
@@ -41,17 +41,17 @@ class AdaptiveLimit:
         """Number of requests in the current span of time that were not refused."""
         self._span_s = 0.0
         self._is_asked = False
-        """True if the current span of time is as long as the server asked to wait."""
+        """True if the server asked for the length of the current span of time; False if this class chose the length."""
         self._begins_s = -math.inf
         """When the current span of time begins. Before this time, no request is sent."""
         self._refused_s = -math.inf
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """About when the server last accepted a request: the time of the last refusal after an accepted request."""
+        """Approximate time of the last accepted request: the last refusal in a span that also had accepted requests."""
 
     async def wait(self) -> float:
-        """Wait until a request may be sent. Return the time of sending, an argument of `refused`."""
+        """Wait until a request may be sent. Return the time, which the caller passes to `refused` after a refusal."""
         while True:
             now_s = self._clock()
             ends_s = self._begins_s + self._span_s

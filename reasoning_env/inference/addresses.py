@@ -60,7 +60,7 @@ HEALTH_S = 2.0
 OTHERS_S = 2.0
 """Seconds for which the check at startup waits for further servers after the first server has answered."""
 LEAST_WAIT_S = 1.0
-"""Minimum time limit of the request for one token at startup: a server on this machine needs milliseconds."""
+"""Minimum time limit of the request for one token at startup. A server on this machine needs only milliseconds."""
 SPARE_FILES = 64
 """File descriptors that are reserved for files and for starting workers. An evaluation uses about 20."""
 NO_KEY = "x"
@@ -141,12 +141,12 @@ def read_servers(
     of_files: Sequence[Mapping[str, object]],
     of_options: Mapping[str, object],
 ) -> list[ServerT]:
-    """Return the settings of the servers. Options override files. Files override the first element of `defaults`.
+    """Return the settings of the servers. Options override files; a setting in neither comes from `defaults[0]`.
 
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
     Returns an empty list if neither the files, the options nor the variable have a setting.
 
-    Raises ConfigError for an invalid setting, and if there are options but several servers.
+    Raises ConfigError for an invalid setting, and if options are given for several servers.
     """
     if of_options and max(len(of_files), len(defaults)) > 1:
         raise ConfigError(
@@ -218,7 +218,7 @@ class StatusError(Exception):
         self._body = body
 
     def __str__(self) -> str:
-        """Return the status and the message of the error in one line; if the reply has no message, its beginning."""
+        """Return a line with the status, and the error's message or, if there is none, the beginning of the reply."""
         error = error_in_place(self._body)
         text = self._body[:1000].decode(errors="replace") if error is None else str(error)
         phrase = HTTPStatus(self.status).phrase if self.status in set(HTTPStatus) else ""
@@ -238,7 +238,7 @@ class StatusError(Exception):
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
-    """Call `probe`, with a time limit in seconds, until it returns an empty list. Log why the program waits.
+    """Call `probe`, each time with a time limit in seconds, until it returns no failures. Log why the program waits.
 
     Raises ServerError if failures remain after `timeout_s`, which may be infinite, and any error that `probe` raises.
     """
@@ -383,8 +383,8 @@ async def find_format(completer: Completer, prompt: Prompt, options: RequestOpti
 def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
     """Return True if an error may mean that the server does not support this format.
 
-    For chat completions, only a missing endpoint or chat template counts. A 404 may also mean that the server lacks the
-    model, or that the URL lacks `/v1`.
+    For chat completions, return True only if the endpoint or the chat template is missing. A 404 is no sign of this if
+    the server may lack the model, or if the URL may lack `/v1`.
     """
     failure = explain_failure(error)
     if failure.status in (401, 403):

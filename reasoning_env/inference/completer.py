@@ -81,12 +81,13 @@ class ServerSettings(BaseModel):
     Without this setting, the environment variable OPENAI_BASE_URL is used. To use several servers in `serve` and
     `process`, list them under `openai` in a file."""
     model_name: str | None = None
-    """Name of the model on the server (`--openai.model_name`). None: `evaluate` uses the server's only model."""
+    """Name of the model on the server (`--openai.model_name`). None: the server's only model in `evaluate`, and the
+    name `default` in other commands."""
     api_key: str | None = None
     """API key of the server (`--openai.api_key`). `$NAME` reads an environment variable. None: `$OPENAI_API_KEY`."""
     headers: Headers = Field(default_factory=dict)
-    """HTTP headers of every request, such as `api-key=$AZURE_KEY`; `$NAME` reads an environment variable. With
-    `headers`, the environment sends a key only if `api_key` is set."""
+    """HTTP headers of every request, such as `api-key=$AZURE_KEY`; `$NAME` reads an environment variable. If `headers`
+    are set, requests have an API key only if `api_key` is set too."""
     server_type: Annotated[str, AfterValidator(check_type)] = Field(
         default=AUTO, json_schema_extra={"enum": [*names_of_types()]}
     )
@@ -94,4 +95,4 @@ class ServerSettings(BaseModel):
     timeout: Annotated[int, Field(ge=1)] = 1200
     """Time limit of a request, in seconds."""
     stream: Stream = "auto"
-    """Whether to request text and chat completions as streams. `auto`: only if the server refuses other requests."""
+    """Whether to request text and chat completions as streams. `auto`: only if the server requires streaming."""

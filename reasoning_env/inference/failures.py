@@ -386,7 +386,8 @@ class RequestOutage(OutageLog):
     def counted_s(self, failure: Failure) -> float:
         """Return how long requests have failed, in seconds, for the limits in `decide`.
 
-        Unless the server is absent or busy, only the time since it was last absent or busy counts.
+        If the server is absent or busy now, the whole outage counts. Otherwise, only the time since the server was last
+        absent or busy counts.
         """
         if failure.nobody_answers:
             self._absent_at = self._clock()

@@ -205,10 +205,10 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """Leave out a parameter that the error names: a different one in each attempt, and all of them in the last one.
+        """Leave out a parameter that the error names; if the server still refuses, leave out another; at last, all.
 
-        So if a server refuses two parameters only together, the request keeps one of them. Return False if no
-        parameter is left to try.
+        A parameter left out before is sent again, so if the server refuses two parameters only together, the request
+        keeps one of them. Return False if nothing is left to try.
         """
         if not self._left_out.isdisjoint(sent):
             return True  # the request was sent before the last change

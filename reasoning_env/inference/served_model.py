@@ -53,7 +53,7 @@ Received = Rollout | BrokenOffError | UnusableCompletion
 # ---------------------------------------------------------------------------- the requests of a run
 
 LONG_WAIT_S = 60.0
-"""A request is logged once it has waited this many seconds longer than the slowest request with a reply so far."""
+"""A request is logged when it has waited this many seconds longer than any request that has got a reply so far."""
 
 
 class PatientRequests:

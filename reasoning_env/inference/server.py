@@ -305,13 +305,13 @@ class Server:
         kind: ReplyKind | None = None,
         reply_s: float | None = None,
     ) -> ServerReply:
-        """Request `n` completions and return those that arrived, at least one.
+        """Request `n` completions. Return those that arrived; if none arrived, raise the first error.
 
         Args:
             kind: The kind of replies; None for the best kind that the server supports.
             reply_s: Time limit of one request in seconds, from when it is sent.
 
-        Raises the errors of `ask`; if several requests fail, the first error.
+        The errors are those of `ask`.
         """
         reply_format = self.format or await find_format(self, prompt, options)
         if kind not in (None, reply_format.kind):
@@ -356,7 +356,7 @@ class Server:
 
         Raises:
             StatusError: The server answers with a status of 300 or more.
-            ServerAwayError: The server could not be reached while the request waited.
+            ServerAwayError: The server became unreachable before it replied.
             TimeoutError: The reply took longer than `reply_s`.
             other errors: ReplyError, ErrorReply, errors of aiohttp, and any error that an unexpected reply causes.
         """
@@ -458,7 +458,7 @@ class Server:
     # ---- at the start
 
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token, even if the rate limit is reached. Raises the errors of `ask`, and BrokenOffError."""
+        """Request one token, ignoring the rate limit; False if none comes. Raises BrokenOffError and `ask`'s errors."""
         parameters: dict[str, object] = {"max_tokens": 1, **options.of(reply_format.kind)}
         if reply_format.kind is ReplyKind.TOKENS:
             parameters |= {"n": 1, "temperature": 1.0, **NO_FILTERS}

@@ -137,7 +137,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return N for a message such as `at least N`, `sent` - 1 for `below SENT`, and half of `sent` for `too large`."""
+    """Return a limit to try: N for `at least N`, `sent` - 1 for `less than SENT`, half of `sent` for `too large`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

@@ -130,7 +130,7 @@ class RayJudges:
 
 
 class MakeProblems(_Actor):
-    """Generates problems: for each number in the column `part` of a batch, yields the rows of this part in blocks."""
+    """Generates the rows of problems of each part whose number is in a batch's column `part`. Yields them in blocks."""
 
     def __init__(self, settings: ReasoningSettings, wanted: RowPlan, form: ProblemForm) -> None:
         super().__init__(settings)

@@ -56,7 +56,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @vf.metric
     async def parts(self, trace: Any) -> dict[str, float]:
-        """Return `format`, `answer` and `length`, whose product is the reward. `judged` reuses the verdict."""
+        """Return `format`, `answer` and `length`, whose product is the reward. Keep the verdict for `judged`."""
         verdict = self._verdicts[trace.id] = await self._verdict(trace.last_reply)
         return dict(verdict.parts)
 

@@ -94,7 +94,7 @@ async def _verdict(settings: Mapping[str, object] | None, subject: Subject, comp
 
 
 def _as_json(arguments: Mapping[str, object] | None) -> str:
-    """Return the arguments of a bridge as JSON, even if they are Hydra's mappings and lists."""
+    """Return the arguments of a `Bridge` as JSON, even if they are Hydra's mappings and lists."""
     return json.dumps(arguments or {}, sort_keys=True, default=_plain)
 
 

@@ -31,7 +31,7 @@ MAX_DEPTH = 32
 """Maximum nesting of lists and objects in a request body. Workers, which get rows from the body, can read a few
 hundred levels."""
 PIECE_BYTES = 1 << 16
-"""JSON values of a body are counted in pieces of this many bytes."""
+"""To count the JSON values of a body, the body is read in pieces of this many bytes."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
 """Maximum size of a string in memory divided by its UTF-8 size: one emoji makes every character take four bytes."""

@@ -228,7 +228,7 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Return the labels as references and rows. Rows in JSON strings are parsed. Raises Refused (400 or 413)."""
+        """Return each label as a reference or a row. Rows in JSON strings are parsed. Raises Refused (400 or 413)."""
         texts = [label for label in labels if isinstance(label, str) and label.startswith("{")]
         if not texts:
             return list(labels)
@@ -299,7 +299,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. For a row, `parts` and `error` come from the score function."""
+    """Return a verdict as JSON values. If a score function judged a row, `parts` are the function's own."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,

@@ -98,7 +98,7 @@ def read_config_file(path: Path) -> Sections:
 
 
 def check_names(sections: Sections, env: Collection[str], server: Collection[str]) -> None:
-    """Raise ConfigError for names that are not in `env` (the environment's settings) or in `server` (the servers')."""
+    """Raise ConfigError for unknown names. `env` and `server` are the valid names in the sections env and openai."""
     unknown = [unknown_setting(name, env, "env.") for name in sections.env if name not in env and name not in UNUSED]
     for several in sections.openai:
         unknown += [unknown_setting(name, server, "openai.") for name in several if name not in server]

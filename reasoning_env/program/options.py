@@ -96,7 +96,7 @@ def option_parser(
     env_fields: Iterable[str] = (),
     server_fields: Iterable[str] = (),
 ) -> OptionParser:
-    """Return the parser of a command, by default with only the options that its help shows.
+    """Return the parser of a command. Without `env_fields` and `server_fields`, it has only the options in its help.
 
     Args:
         program: How the user calls the program.

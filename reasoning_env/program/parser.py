@@ -169,8 +169,8 @@ class Command:
     - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
     - `work` runs the command and returns the exit status. Its second argument is a folder that may contain a checkout
       of the library.
-    - `names` maps the name of a setting in an error, if no option has this name as its `dest`, to the name that the
-      user sees. If the value is empty, the user sees no name.
+    - `names` maps the names of settings in errors to the names that the user sees. It needs only settings that are no
+      option's `dest`. If the value is empty, the user sees no name.
     """
 
     name: str

@@ -93,9 +93,9 @@ def file_settings(
 ) -> ReasoningSettings:
     """Return the settings of the --config files; `given` overrides the files, and the files override `defaults`.
 
-    `options` are the options of a command that called `add_config_option`; they override the files too. Logs a warning
-    for given settings that the command does not use, and for those that `without_effect` returns. Raises ConfigError
-    for invalid settings.
+    `options` are the options of a command that called `add_config_option`. The options which that function added
+    override the files and `given`. Logs a warning for settings of the user that the command does not use, and for those
+    that `without_effect` returns. Raises ConfigError for invalid settings.
     """
     from ..settings import ReasoningSettings
     from .config_files import merge_settings, read_given, warn_of_ignored
@@ -233,7 +233,7 @@ def check_score_options(options: argparse.Namespace) -> None:
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
-    """Return the function named by --score. Its paths are absolute: compute nodes may differ in working directory."""
+    """Return the score function of the options. Paths become absolute: a node may have another working directory."""
     from ..sources.score_function import ScoreFunction
 
     return ScoreFunction(options.score, options.read, options.env_var, options.threads)

@@ -57,8 +57,9 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1), UsedBy("serve", "evaluate")] = None
-    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means as many requests as training
-    sends, or the share `1 - eval_limit_ratio` of these requests if `eval_handling` is not STOP_TRAIN."""
+    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means enough problems for as many
+    requests at once as training sends or, unless `eval_handling` is STOP_TRAIN, for the share `1 - eval_limit_ratio`
+    of these requests."""
     data_dir_to_save_evals: Annotated[str | None, UsedBy("serve", "evaluate")] = None
     """Folder for evaluations. None: `evals/`."""
 
@@ -123,7 +124,7 @@ WITH_SERVER: Sequence[CommandName] = (*TRAINING, "evaluate")
 
 @dataclass(frozen=True)
 class AtroposSetting:
-    """A setting that only Atropos declares: a description (empty: as in Atropos), and the commands that use it."""
+    """A setting that only Atropos declares: a description ("" for Atropos' own), and the commands that use it."""
 
     description: str = ""
     used_by: Sequence[CommandName] = TRAINING
@@ -172,7 +173,7 @@ NAMES_OF_SERVER = ServerSettings.model_fields.keys() | OF_SERVER.keys()
 
 
 def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
-    """Yield each setting with the commands in its mark `UsedBy` or, if it has no mark, those that use its class."""
+    """Yield each setting with the commands that use it: those in its mark `UsedBy`, else those that use its class."""
     for section, settings_cls, commands in (
         ("env", TrainingSettings, TRAINING),
         ("env", EvaluateSettings, WITH_SERVER),

@@ -1,9 +1,9 @@
 """Checkpoints: the state of a run on disk, in a folder that only one running process uses.
 
 The folder is `{checkpoint_dir}/env_checkpoints/{instance}`. The setting `instance` also selects the run's stream of
-problems, so two environments share neither a folder nor a problem. The folder has `step-{step}.json` for each step at
-which the trainer saved, and `latest.json`, the newest state. Each file is one JSON object. It is written to a temporary
-file, synced and renamed.
+problems, so environments with different instances share neither a folder nor a problem. The folder has
+`step-{step}.json` for each step at which the trainer saved, and `latest.json`, the newest state. Each file is one JSON
+object. It is written to a temporary file, synced and renamed.
 
 A process locks the folder with an exclusive flock on the file `lock`. The system releases the lock when the process
 ends, even after kill -9. The lock works between machines if their file system supports flock between machines.

@@ -206,7 +206,7 @@ class ForkServer:
             return run_child(theirs, json.dumps(start, default=str), environment, folder, error_log)
 
     async def start(self, settings: PoolSettings, at_start: Restrictions | None = None) -> LibraryInfo:
-        """Send the settings and wait until the library is imported.
+        """Send the settings, wait until the library is imported, and return the description of the library.
 
         `at_start` are the restrictions of the first fork server's workers; None for the first fork server.
 
@@ -290,7 +290,7 @@ class ForkServer:
             self._importing = frame.header["importing"]
 
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker that is ready for requests, and how the worker `replaces` ended.
+        """Return a new worker that is ready for requests, and how the worker that it replaces (`replaces`) ended.
 
         Raises WorkerError if the fork server has ended, if the worker ends or is not ready in time, or if this process
         has no free file descriptor. After an error, check `is_usable` before the next call.
@@ -448,7 +448,7 @@ class ForkServers:
         """The restrictions of the first fork server's workers, which all later workers must have too."""
 
     async def start(self) -> LibraryInfo:
-        """Start the first fork server (up to MAX_FAILED_STARTS times if it is killed) and describe the library."""
+        """Start the first fork server and return what it says about the library. Retry if it is killed at the start."""
         for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
             try:
                 return await self._start()
@@ -458,7 +458,7 @@ class ForkServers:
         return await self._start()
 
     async def spawn(self, role: Role, replaces: Worker | None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker, and how the worker `replaces` ended. Raises WorkerError."""
+        """Return a new worker, and how the worker that it replaces (`replaces`) ended. Raises WorkerError."""
         async with self._lock:
             try:
                 if self.current is not None and not self.current.is_usable:

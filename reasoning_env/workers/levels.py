@@ -3,10 +3,12 @@
 A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few different parameters and their datasets
 can be cached. An attribute of a task's curriculum (one config field or a range) has a list of values. Level 0 has the
 first value and level 1 the last. In between, numbers are interpolated, and other values change half way. The bounds of
-a range are two neighbouring values, and both rise with the level, so that hard levels have no easy problems. If an
-attribute has few values (`drawn`), the seed picks one of two neighbours: a quarter of the way between them, one problem
-in four has the harder value. If the first value is harder than the task's default, the easiest default is put before
-it, so that level 0 is not harder than the defaults.
+a range are two neighbours in the list. Both bounds rise with the level, so that hard levels have no easy problems.
+
+If an attribute has few values (`drawn`), the seed picks one of the two values nearest to the level. A quarter of the
+way from one value to the next, one problem in four has the harder value. If the first value is harder than the config's
+default (for a range: than both defaults), the easiest default is put before it. So level 0 is not harder than the
+defaults.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    `levels` has values; for a range, bounds or pairs of bounds. If `drawn` is true, the seed picks one of two values.
+    `levels` has the values from easy to hard. For a range, it has pairs of bounds, or numbers of which two neighbours
+    are the bounds. If `drawn` is true, a value is never interpolated: the seed picks one of the two nearest values.
     """
 
     fields: tuple[str, ...]
@@ -56,7 +59,7 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the fields' values at a level. If `drawn` is true, `draw` (0 to 1) picks one of two values."""
+        """Return the fields' values at a level. If `drawn` is true, `draw` (0 to 1) picks one of the nearest values."""
         last = len(self.levels) - 1
         if self.drawn:
             before = math.floor(level * last)
@@ -100,9 +103,9 @@ class DifficultyMap:
     ) -> Resolved:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
-        If an attribute has few values, `draw`, a random number in [0, 1), picks one of two values. If the library's
-        config rejects the parameters, use the nearest valid level (the lower level if two are equally near). The
-        members of a composite must be in `overrides`, and the level applies to the members.
+        If an attribute has few values, `draw`, a random number in [0, 1), picks one of the two values nearest to the
+        level. If the library's config rejects the parameters, use the nearest valid level (the lower level if two are
+        equally near). The members of a composite must be in `overrides`, and the level applies to the members.
 
         Raises:
             ValueError: no level is valid, or the level is not in [0, 1].

@@ -150,7 +150,7 @@ class Library(Source):
         """Return the problem of a request: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
         Unless `exact_seed` is set, replace a problem that has a flaw, such as a wrong answer: try seeds derived from
-        `seed`. If the rewards are "library", set `exact_seed` and `uncorrected` for every request.
+        `seed`. With the rewards "library", `exact_seed` and `uncorrected` count as set in every request.
 
         Raises:
             ValueError: MAX_REJECTED problems in a row were rejected.
@@ -169,7 +169,7 @@ class Library(Source):
         raise ValueError(f"all {MAX_REJECTED} problems were rejected ({causes}); the last one because {reason}")
 
     def _draw(self, request: ProblemRequest) -> Generated | Flaw:
-        """Generate the problem of the request's own seed. Return the flaw instead if the problem has one."""
+        """Generate a problem from exactly the request's seed. If the problem has a flaw, return the flaw instead."""
         _reset_globals(request.seed)
         task = request.task
         seed = request.seed
@@ -302,8 +302,8 @@ class Library(Source):
 def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
     """Return True if the task's answer type cannot parse the expected answer.
 
-    Answer types are written for the library's English answers. A checkout in another language may have other answers:
-    for example, `gieße A->B` is not a valid move of the task jugs.
+    Answer types are written for the library's English answers. A translated copy of the library, used with `checkout`,
+    may have other answers: for example, `gieße A->B` is not a valid move of the task jugs.
     """
     return entry.get("answer") is not None and not scorer.reads_expected_answer()
 

@@ -156,7 +156,7 @@ class WorkerPool:
         return info
 
     def grow(self, workers: int | None = None) -> None:
-        """Start more workers, until each role has the number that the settings say, but at most `workers`."""
+        """Start workers until each role has as many as the settings say, but at most `workers` in each role."""
         for role, owners in self._owners.items():
             full = self._settings.workers(role)
             while len(owners) < (full if workers is None else min(workers, full)):
@@ -196,14 +196,14 @@ class WorkerPool:
         return sum(map(len, self._jobs.values()))
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
-        """Generate the problem of a spec. Evaluation problems come first, because training waits for their questions.
+        """Generate the problem of a spec. Evaluation problems come first, because training waits until they exist.
 
         `deadline_s` limits the wall-clock time, and `cpu_s`, if given, the processor time, both in seconds.
 
         Raises:
             GenerationError: The task raised an error, ended its worker twice, or exceeded a limit.
             GeneratorFaultError: This project has a bug, or a worker violated the protocol.
-            WorkerError: MAX_KILLS workers were killed, no worker can be started, or the machine is too busy (`cpu_s`).
+            WorkerError: MAX_KILLS workers were killed, no worker can be started, or two got hardly any processor time.
             ClosedError: The pool is closed.
         """
         urgent = spec.split is Split.EVAL
@@ -260,9 +260,8 @@ class WorkerPool:
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
         """Generate a problem, and retry on a fresh worker if the worker ends or gets no processor time.
 
-        Retry once if the task ended its worker, and once if the worker was stopped or got no processor time. If other
-        processes kill workers, try up to MAX_KILLS workers. A fresh worker reports how the previous worker ended.
-        Raises the errors of `generate`.
+        Retry once if the task ended its worker, and once if the worker was suspended (SIGSTOP) or got no processor
+        time. If other processes kill workers, try up to MAX_KILLS workers. Raises the errors of `generate`.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
@@ -449,7 +448,7 @@ class WorkerPool:
 
 
 async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:
-    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`, or NoCpuTime if the worker is stopped."""
+    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`; NoCpuTime also for a suspended worker."""
     if cpu_s is not None:
         return await receive_in_cpu_time(worker, cpu_s, deadline_s)
     try:

@@ -15,7 +15,7 @@ def is_stopped(pid: int) -> bool:
 def is_asleep(pid: int, most_threads: int) -> bool:
     """Return True if every thread of a process waits for an event, not for a processor or a disk.
 
-    Reads at most `most_threads` threads. Always False on systems other than Linux.
+    Only the first `most_threads` threads are checked. Always False on systems other than Linux.
     """
     asleep = False
     with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/task") as threads:
@@ -42,7 +42,7 @@ def thread_count(pid: int) -> int:
 
 
 def _read_stat(stat_file: str) -> bytes:
-    """Return the `stat` file of a process or thread from the state on; empty if the file does not exist."""
+    """Return the fields of a process's or thread's `stat` file, first the state; empty if the file does not exist."""
     with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
         return stat.read().rpartition(b") ")[2]
     return b""

@@ -244,7 +244,7 @@ def prepare(
         read_paths: Files and folders that verifier workers may read. Those that cannot be opened are left out.
         threads: Verifier workers may start threads. The process limit, which also counts threads, is then left out.
         filtered: False applies only the limits, for a library whose verifiers need what the other layers forbid.
-        at_start: Restrictions of the session's first workers. Files that they could not read are left out.
+        at_start: Restrictions of the session's first workers. `read_paths` that they could not read are left out.
 
     Raises OSError if the layers cannot be tried.
     """
@@ -473,7 +473,7 @@ libraries, the filter refused only calls that write files, open sockets or start
 """
 
 TABLES = {"x86_64": (0xC000003E, 1), "aarch64": (0xC00000B7, 2)}
-"""For each kind of machine: its number in <linux/audit.h>, and the column of its numbers in ALLOWED_CALLS."""
+"""For each kind of machine: its number in <linux/audit.h>, and the column of ALLOWED_CALLS for its system calls."""
 
 FIRST_COMMON_NUMBER = 424
 """From this number on, a system call has the same number on all machines. These calls are newer than Linux 5.0, so
@@ -543,11 +543,11 @@ class Op(IntEnum):
 
 ALLOW = 0x7FFF0000
 REFUSE = 0x00050000
-"""Filter result that refuses a call, with the error number in the lower bits, from <linux/seccomp.h>."""
+"""Filter result that refuses a call. The error number is added in the lower bits. From <linux/seccomp.h>."""
 
 
 def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return an instruction. If it is a condition, the filter skips the next `if_true` or `if_false` instructions."""
+    """Return an instruction. For a condition, `if_true` and `if_false` say how many instructions are then skipped."""
     return struct.pack("=HBBI", op, if_true, if_false, operand)
 
 

@@ -84,14 +84,14 @@ class BatchScorer:
         self._refused_tasks: set[str] = set()
 
     def batch(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> AnswerBatch:
-        """Return a batch of unscored answers."""
+        """Return a new batch of answers that have no verdicts yet."""
         return AnswerBatch(problem, answers, plainly, self._budget_s)
 
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
         """Add verdicts on the next answers of a batch: as many as one turn of SLICE_S seconds allows, and at least one.
 
-        If a worker fails, the next answer is retried on a fresh worker, as often as MAX_ANSWER_FAILURES says. If the
-        verifier sleeps, its turn is over, so the method returns, and other groups are scored before the retry.
+        If a worker fails, the next answer is retried on a fresh worker, as often as MAX_ANSWER_FAILURES says. But if it
+        fails because the verifier sleeps, the method returns, so that other groups are scored before the retry.
 
         Raises:
             ScoringError: Too many kills or infrastructure errors happened at one answer, or the batch has no time left.
@@ -186,7 +186,7 @@ class BatchScorer:
             raise ScoringError(f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {fault}")
 
     async def _await_verdict(self, worker: Worker, batch: AnswerBatch) -> Frame:
-        """Wait for the verdict on the next answer, and subtract the processor time of the wait from the batch's budget.
+        """Wait for the verdict on the next answer, and subtract the worker's processor time from the batch's budget.
 
         Raises the errors of `receive_in_cpu_time`, but ScoringError instead of NoCpuTime. Raises CannotBeScored if the
         batch exceeds its budget.

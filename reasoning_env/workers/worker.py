@@ -174,7 +174,7 @@ class Worker:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the process is stopped by a signal (SIGSTOP); always False on systems other than Linux."""
+        """Whether a signal (SIGSTOP) has suspended the process; always False on systems other than Linux."""
         return is_stopped(self.pid)
 
     @property
@@ -242,7 +242,7 @@ some milliseconds per second, even on a machine with fifty times as many process
 
 
 class NoCpuTime(Exception):
-    """A worker gets hardly any processor time, or is stopped by a signal. This is an infrastructure error."""
+    """A worker gets hardly any processor time, or a signal (SIGSTOP) suspends it. This is an infrastructure error."""
 
 
 class WorkerAsleep(NoCpuTime):

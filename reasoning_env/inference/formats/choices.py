@@ -154,7 +154,7 @@ def read_finish_reason(finish_reason: object, stop_reason: object = None) -> str
     """Return the server's finish reason as a string; "" if the server sent none.
 
     SGLang sends an object whose field `type` is the finish reason. Some gateways leave `finish_reason` null and send
-    the finish reason as `stop_reason`. There, vLLM sends the stop string, so only known finish reasons count.
+    the finish reason as `stop_reason`. vLLM sends the stop string as `stop_reason`, so only known reasons count there.
     """
     if isinstance(finish_reason, Mapping):
         finish_reason = finish_reason.get("type")
@@ -258,8 +258,8 @@ class StopText:
     """Tracks whether a server keeps the stop string at the end of completions.
 
     The stop string is the closing answer tag, without which an answer does not count. Most servers remove the stop
-    string unless the request asks to keep it, and some remove it even then. Requests to those servers have no stop
-    string, and this class cuts the completions after the tag.
+    string unless the request asks to keep it. If a server removes it even then, requests have no stop string, and this
+    class cuts the completions after the tag.
     """
 
     def __init__(self) -> None:
@@ -267,7 +267,7 @@ class StopText:
         """Whether completions contain the stop string; None until a completion shows whether they do."""
 
     async def request_each(self, n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
-        """Request completions that end with their first closing answer tag. If all fail, raise the first error."""
+        """Request `n` completions, each up to its first closing answer tag. If all fail, raise the first error."""
         stops = self._is_kept is not False
         sent = dict(parameters) if stops else {name: parameters[name] for name in parameters if name != "stop"}
         reply = await request_each(n, request, sent)
@@ -286,7 +286,7 @@ class StopText:
 
 
 def _lacks_closing(completion: TextCompletion) -> bool:
-    """Return True if a finished completion ends inside an answer, because the server removed the closing tag."""
+    """Return True if a finished completion ends inside an answer. Then the server has removed the closing tag."""
     is_finished = Ending.of(completion.finish_reason) is Ending.FINISHED
     return is_finished and completion.text.rfind(ANSWER_START) > completion.text.rfind(ANSWER_END)
 

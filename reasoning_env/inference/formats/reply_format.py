@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ReplyKind(Enum):
     """The content of replies, the best kind first.
 
-    `method`: the method that returns this content in Atropos' server classes, which have no reply formats.
+    `method`: the name of the method of Atropos' server classes that requests this content.
     """
 
     TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")

@@ -43,7 +43,7 @@ JSON_BLANKS = b" \t\r\n"
 _FLOATS = msgspec.json.Decoder(list[float])
 _NOT_FINITE = (b"NaN", b"Infinity")
 NO_IDS = msgspec.Raw(b"null")
-"""Stands for the token ids in formats whose field of log-probabilities also contains the ids."""
+"""Placeholder for the list of token ids, in formats whose log-probabilities contain the ids."""
 REPLY_PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
 REPLY_STALL_S = 10.0
@@ -157,7 +157,7 @@ def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
 def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[bytes]:
     """Split the JSON of a list into shorter lists, each of about REPLY_PIECE_BYTES bytes.
 
-    `end_of_element` is the string at which an element ends, including the comma.
+    `end_of_element` is the end of an element with the comma after it. The list is split only after this string.
     """
     whole = bytes(raw)
     start = 0

@@ -68,8 +68,8 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 def _split(body: Body) -> Iterator[RawCompletion]:
     """Yield the completions. Raises DecodeError if the body has another layout.
 
-    The list `logprobs` must contain only completions separated by commas. `_read` checks each completion, and this
-    function checks the rest of the body. So model text elsewhere in the body is never read as numbers.
+    Each element of the list `logprobs` has the tokens of one completion. `_read` checks the elements. This function
+    checks that only commas separate them, and the rest of the body. So model text is never read as numbers.
     """
     key = b'"logprobs":'  # model text cannot contain this key, because JSON escapes its quotes
     piece_end = body.find(b"[", body.find(key) + len(key)) + 1

@@ -91,7 +91,7 @@ A point averages groups that are consecutive in the stream of problems.
 - `problem`, `step`, `time`: the mean position of a point on each axis. Times are seconds since the first group of the
   run. The whole list is None if a point has no position on the axis.
 - each name in CURVES: the mean over the groups of a point; None if unknown
-- `outcomes`: a list with numbers of rollouts for each outcome that occurs; keys are positions in PAGE_OUTCOMES
+- `outcomes`: for each outcome that occurs (by position in PAGE_OUTCOMES), a list: its number of rollouts at each point
 """
 CURVES: Mapping[str, int] = {
     "score": 4,
@@ -133,7 +133,8 @@ class RunFigures(ShownRow):
     pass_at_k: list[list[float]]
     """[k, pass@k, low and high end of the 95 % interval] for each k."""
     problems: list[list[str | float | None]]
-    """For an evaluation, a list for each problem: [task, index, seed, level, score, reference without the release]."""
+    """For an evaluation, a list for each problem: [task, index, seed, level, score, reference]. The reference does not
+    include the version of the library."""
     problems_left_out: int
 
 
@@ -221,7 +222,7 @@ def shown_means(row: SummaryRow) -> Means:
 
 
 def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
-    """Return the curve of some groups of a run. `started` is the time of the run's first group."""
+    """Return the curves (see CURVES) of some groups of a run. `started` is the time of the run's first group."""
     points = split_into_points(sorted(groups, key=lambda group: group.problem))
 
     def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
@@ -244,7 +245,8 @@ def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
 def split_into_points(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
     """Split groups into at most 100 points of consecutive groups, with nearly equal numbers of groups.
 
-    A point has at least eight groups (below 80 groups: about a tenth), because the mean of few groups is noisy.
+    A point has at least eight groups, because the mean of few groups is noisy. If there are fewer than 80 groups, each
+    point has a tenth of them.
     """
     number = min(len(groups), 100, max(10, len(groups) // 8))
     ends = [point * len(groups) // number for point in range(number + 1)] if number else []
@@ -260,7 +262,7 @@ class Figures:
     def __init__(self, *, keep_problems: bool) -> None:
         self.tasks: defaultdict[str, TaskTally] = defaultdict(TaskTally)
         self.problems: dict[str, ProblemScore] = {}
-        """The scores of an evaluation's problems. A key is a problem's reference without the library's release."""
+        """The scores of an evaluation's problems. A key is a problem's reference without the version of the library."""
         self.problems_left_out = 0
         self.modules: dict[str, str | None] = {}
         """The module of each task, from the reference of the task's first group; None for reasoning-gym's tasks."""
@@ -364,7 +366,7 @@ class Figures:
         }
 
     def _curves(self, numbers: Mapping[str, int], every_group: Sequence[GroupFigures]) -> TimelineData:
-        """Return the curves. `numbers` maps tasks to their positions in the page's list of tasks."""
+        """Return the curves of all groups and of each task. `numbers` maps tasks to positions in the page's list."""
         if self._keep_problems:  # the problems of an evaluation have no order
             return {"all": curve([], 0.0), "tasks": []}
         started = min((group.time for group in every_group if group.time is not None), default=0.0)

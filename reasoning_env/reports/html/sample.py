@@ -37,8 +37,8 @@ class RolloutSample:
     The removed group has the most frequent outcome of this task, so rare outcomes (such as a timeout) are kept. The
     sample therefore shows which outcomes occur, but not how often. At least one group of each task of a run is kept.
 
-    A group's random number depends only on its problem. So the same files give the same sample, and runs with the same
-    problems keep the same problems.
+    Of the groups with this outcome, the one with the lowest random number is removed. The number depends only on the
+    problem. So the same files give the same sample, and runs with the same problems keep the same problems.
     """
 
     def __init__(self, budget: int) -> None:

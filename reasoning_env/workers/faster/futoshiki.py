@@ -153,8 +153,8 @@ class Solver:
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """If exactly two cells of a line have both candidates of a pair, remove the other candidates of the two cells.
 
-        The library searches for pairs of candidates in an iterator that it never restarts, and so misses some pairs.
-        This method misses the same pairs.
+        The library searches for each pair of one cell in an iterator over the pairs of the other cell. It never
+        restarts the iterator, and so misses some pairs. This method misses the same pairs.
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}

@@ -55,7 +55,7 @@ class Graph:
         return {position >> size | (position & others) << size for position in positions}
 
     def search(self, start: int) -> list[set[int]] | None:
-        """Search the first half of the moves. Return the new positions after each move; None if no solution exists."""
+        """Search the first half of a solution: return the positions first reached after 0, 1, 2, ... moves, or None."""
         (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
             return None
@@ -70,7 +70,7 @@ class Graph:
         return layers
 
     def positions_of_solutions(self, layers: Sequence[set[int]]) -> list[set[int]]:
-        """Return a set for each move: the positions after this move in the shortest solutions."""
+        """Return the positions after the first, second, ... move of all shortest solutions: one set for each move."""
         allowed = [layers[-1] & self._swap(layers[-1])]
         for layer in reversed(layers[:-1]):
             allowed.append({position for position in layer if not allowed[-1].isdisjoint(self._moves(position))})
@@ -82,7 +82,7 @@ graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a boa
 
 @dataclass(frozen=True)
 class Solution:
-    """The moves that the library finds, computed only on demand, because most solutions are too short or too long."""
+    """The moves that the library finds, computed only on demand: the library rejects most solutions by their length."""
 
     board: Mapping[str, Sequence[str]]
     pieces: Mapping[str, str]

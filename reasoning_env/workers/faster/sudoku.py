@@ -50,7 +50,7 @@ def fill(_: object, board: list[list[int]]) -> bool:
 
 @cache
 def fitting(used: int) -> tuple[int, ...]:
-    """Return the numbers whose bits are not set in `used`, in the iteration order of the library's set."""
+    """Return the numbers whose bits are not set in `used`, in the order in which the library iterates over them."""
     return tuple(set(range(1, 10)) - {0, *(number for number in range(1, 10) if used >> number & 1)})
 
 

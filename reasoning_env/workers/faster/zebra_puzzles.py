@@ -64,7 +64,7 @@ class Tests:
         yield [-self._at[placement] for placement in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Yield the clauses of a clue: if one value is in a house, the other value is an allowed distance away."""
+        """Yield the clauses of a clue. For each house: if one value is in it, the other is at an allowed distance."""
         type_name = type(clue).__name__
         if type_name == "found_at":
             yield [self._at[clue.value, clue.house]]
@@ -80,7 +80,7 @@ def _sort(things: Collection[Any]) -> list[Any]:
 
 
 def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[Any], list[float]]:
-    """Return the sorted clues and their weights in a random choice. Clues of the same type have the same weight."""
+    """Return the sorted clues, and the weight of each when one is drawn at random. Clues of a type weigh the same."""
     ordered = sorted(clues)
     examples = {type(clue): clue for clue in ordered}
     weights = {kind: weight(clue) for kind, clue in examples.items()}
