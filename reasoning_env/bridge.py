@@ -102,7 +102,10 @@ class Bridge:
             read_state(state)
         if score is not None and judge is not None:
             raise ConfigError(
-                "cannot be combined with `judge`, whose server has the score function", setting="score", got=score
+                "cannot be combined with `judge`, because the judge's server already has a score function",
+                setting="score",
+                got=score,
+                remedy="omit `score` or `judge`",
             )
         if "judge_url" in fields:
             raise ConfigError(
@@ -300,7 +303,7 @@ class Bridge:
         changed = changed_settings(before, made_with(self.session.settings, self.session.plan, "problems"))
         if changed:
             logger.warning(
-                "the state was saved with different values of %s; its unfinished problems are served unchanged",
+                "the state was saved with different values of %s; the problems that were unfinished keep these values",
                 ", ".join(changed),
             )
 
@@ -353,7 +356,9 @@ class Bridge:
     def _submit(self, work: Coroutine[object, object, T]) -> Future[T]:
         if os.getpid() != self._pid:
             work.close()
-            raise RuntimeError(f"this Bridge works only in process {self._pid}; create a new Bridge after a fork")
+            raise RuntimeError(
+                f"only process {self._pid}, which created this Bridge, can use it; create a new Bridge after a fork"
+            )
         with self._lock:  # a call submitted to the loop after `_close` would never finish
             if self._closed:
                 work.close()
@@ -372,7 +377,7 @@ class Bridge:
 
 def _require_verdict(verdict: Verdict | None) -> Verdict:
     if verdict is None:
-        raise ScoringError("judging a completion failed", remedy="try again; the log has the cause")
+        raise ScoringError("a completion could not be judged", remedy="try again; the log has the cause")
     return verdict
 
 

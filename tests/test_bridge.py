@@ -210,7 +210,7 @@ def test_bridge_returns_none_as_verdict_after_an_infrastructure_error(
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]
-    with pytest.raises(ScoringError, match="judging a completion failed; try again; the log has the cause"):
+    with pytest.raises(ScoringError, match="a completion could not be judged; try again; the log has the cause"):
         bridge.verdict(problem, WRONG)
 
 

@@ -265,7 +265,7 @@ MISTAKES = {
     "texts": "score_answer returned '1' for the task's own answer",
     "silent": "'question' is ' '; it must be a string that is not empty",
     "locked": "the entry cannot be pickled",
-    "ends": "generation ended two workers",
+    "ends": "generation ended two worker processes; the second one ",
     "hangs": "the verifier cannot score the task's own answer in the sandbox (timeout)",
     "endsverifier": "the verifier cannot score the task's own answer in the sandbox (crash)",
     "asserts": "the verifier cannot score the task's own answer in the sandbox (AssertionError)",
@@ -321,7 +321,7 @@ async def test_user_module_that_exits_raises_a_one_line_error(tmp_path: Path) ->
     path.write_text("import os; os._exit(3)")
     with pytest.raises(ConfigError) as raised:
         await own_session(task_modules=[str(path)]).start()
-    line = f"task_modules: importing {path} must not end the process, which exited with status 3"
+    line = f"task_modules: the process that imported {path} exited with status 3; an import must not end it"
     assert str(raised.value) == line
 
 

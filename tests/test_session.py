@@ -231,7 +231,7 @@ async def test_session_logs_one_warning_about_problems_that_the_callback_named_f
 ) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
     await session.next()
-    assert caplog.text.count("problems of chain_sum are drawn again") == 1
+    assert caplog.text.count("problems of chain_sum are replaced") == 1
 
 
 @on_module_loop
@@ -240,7 +240,7 @@ async def test_next_method_raises_if_the_callback_named_fits_rejects_all_problem
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
-    with pytest.raises(ConfigError, match="none of the first 3 problems leaves room"):
+    with pytest.raises(ConfigError, match="exceed the limit of tokens in each of the first 3 problems"):
         await session.next()
 
 

@@ -64,7 +64,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
     for_categories = [way for name in categories for way in (name, f"{name}/*", f"{CATEGORY_PREFIX}{name}")]
     hint = did_you_mean(pattern.lower(), [*names, *for_categories])
     what = "no task that matches" if any(character in pattern for character in "*?[:") else "no task"
-    where = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
+    where = f"the command `tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
     return "; ".join(filter(None, [f"{what} {pattern!r}", hint])) + f" ({where})"
 
 
@@ -84,7 +84,7 @@ def resolve_patterns(
             raise ConfigError(
                 f"{pattern!r} matches none of the selected tasks",
                 setting=field,
-                remedy="select some of its tasks, or remove the pattern",
+                remedy="select a task that the pattern matches, or remove the pattern",
             )
         resolved |= dict.fromkeys(matched, value)
     return resolved

@@ -122,7 +122,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
         except ClosedError:
             raise
         except WorkerError as error:
-            logger.debug("%s, seed %d: generating this problem again in %g s: %s", spec.task, spec.seed, pause_s, error)
+            logger.debug("%s, seed %d: generation failed, next try in %g s: %s", spec.task, spec.seed, pause_s, error)
         await asyncio.sleep(pause_s)
     raise AssertionError("unreachable: the loop above never ends")
 
@@ -227,13 +227,13 @@ class Exclusions:
         self._unfit[task] += 1
         if not self._any_fits and self._unfit.total() >= MAX_UNFIT:
             raise ConfigError(
-                f"none of the first {MAX_UNFIT} problems leaves room for its expected answer and a completion",
+                f"prompt and expected answer exceed the limit of tokens in each of the first {MAX_UNFIT} problems",
                 remedy="raise the limit of tokens ({max_token_length})",
             )
         if self._unfit[task] == 1:
             logger.warning(
-                "problems of %s are drawn again if prompt and expected answer exceed the limit of tokens; to train "
-                "on these problems, raise the limit (max_token_length)",
+                "problems of %s are replaced if prompt and expected answer together exceed the limit of tokens; to "
+                "train on these problems, raise the limit (max_token_length)",
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]

@@ -13,9 +13,9 @@ from .parser import CommandParser, program, share
 from .shared_options import add_selection_options
 
 ABOUT = {
-    "serve": "Generate problems, score completions, and send groups whose scores differ to Atropos' trainer "
-    "API. Press Ctrl-C to stop after the current groups, and again to stop at once. To resume, run the same "
-    "command again; this needs a trainer that saves checkpoints.",
+    "serve": "Generate problems, score completions, and send groups to Atropos' trainer API, unless all scores of a "
+    "group are equal. Press Ctrl-C to stop after the current groups, and again to stop at once. To resume, run the "
+    "same command again; this needs a trainer that saves checkpoints.",
     "process": "Sample and score completions, and write each group to a file as a line of JSON. Run the same command "
     "again to finish an incomplete file. `report FILE` makes a web page about the groups.",
     "evaluate": "Score a model on a fixed set of problems, the same on every machine. By default these are 5 problems "
@@ -171,7 +171,7 @@ TASKS_HELP = "names, globs or categories, such as gcd,games (default: all)"
 def _add_training_options(model: OptionGroup, problems: OptionGroup) -> None:
     _add_server_options(model)
     _add_setting(model, "env.tokenizer_name", "NAME", "the model's tokenizer: a folder, or a Hugging Face name")
-    _add_setting(model, "env.max_token_length", "N", "maximum tokens, prompt and completion (default: 2048)")
+    _add_setting(model, "env.max_token_length", "N", "maximum tokens of prompt plus completion (default: 2048)")
     _add_setting(model, "env.temperature", "T", "sampling temperature (default: 1.0)", "--temperature")
     _add_setting(problems, "env.tasks", "NAMES", TASKS_HELP, "--tasks")
     _add_setting(problems, "env.complexity_mode", "MODE", "difficulty: random, or curriculum (adapts to the model)")
@@ -182,12 +182,12 @@ def _add_run_options(run: OptionGroup) -> None:
     _add_setting(run, "env.rollout_server_url", "URL", "address of the trainer's API (default: http://localhost:8000)")
     _add_setting(run, "env.group_size", "N", "completions per problem (default: 4)")
     _add_setting(run, "env.total_steps", "N", "training steps to run (default: 1000)")
-    _add_setting(run, "env.steps_per_eval", "N", "steps between evaluations; 0: none (default: 100)")
+    _add_setting(run, "env.steps_per_eval", "N", "training steps between evaluations; 0: no evaluations (default: 100)")
 
 
 def _add_file_options(file: OptionGroup) -> None:
     _add_setting(
-        file, "env.data_path_to_save_groups", "FILE", "file for the groups (default: data/reasoning_gym.jsonl)"
+        file, "env.data_path_to_save_groups", "FILE", "file to write groups to (default: data/reasoning_gym.jsonl)"
     )
     _add_setting(file, "env.total_steps", "N", "number of groups to write (default: 1000)")
     _add_setting(file, "env.group_size", "N", "completions per problem (default: 4)", "-n")
@@ -223,7 +223,7 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
         type=share,
         dest="max-failed",
         metavar="SHARE",
-        help="exit with status 1 if more than this share of the completions failed",
+        help="exit with status 1 if over SHARE of the completions failed to arrive",
     )
 
 
@@ -249,7 +249,7 @@ def settings_parser(program: str) -> OptionParser:
         "--env.NAME and --openai.NAME of `serve`, `process` and `evaluate`.",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="list only settings whose name or description contains these words"
+        "words", nargs="*", metavar="WORD", help="list only settings whose name or description has all these words"
     )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--markdown", action="store_true", help="print the settings as Markdown tables")

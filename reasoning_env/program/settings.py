@@ -105,7 +105,7 @@ def settings_command(
     words = options["words"]
     if options["json"]:
         if words:
-            raise ConfigError("--json prints the schema of all settings, and takes no words", remedy="omit the words")
+            raise ConfigError("--json always prints the schema of all settings", remedy="omit the search words")
         assert schema is not None, "internal error: no function for the schema was passed"
         print_json(schema())
         return 0
@@ -130,7 +130,7 @@ def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[st
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
     if not any(matching.values()):
         names = [name for rows in sections.values() for name, *_ in rows]
-        remedy = did_you_mean(words[-1].lower(), names) or "omit the words to list all settings"
+        remedy = did_you_mean(words[-1].lower(), names) or "run `settings` without words to list all settings"
         raise ConfigError(f"no setting contains {' and '.join(words)} in its name or description", remedy=remedy)
     return {title: rows for title, rows in matching.items() if rows}
 

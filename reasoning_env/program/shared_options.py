@@ -30,7 +30,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         "--keep",
         type=keep,
         metavar="WHICH",
-        help="completions for training rows: best, correct, all or pairs",
+        help="completions to train on: best, correct, all or pairs",
     )
     parser.add_argument(
         "--pass-rate",
@@ -67,7 +67,7 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
         "--rewards",
         type=rewards,
         metavar="WHICH",
-        help="strict: corrected verifiers (default); plain: those of reasoning-gym; library: also its problems",
+        help="strict: corrected problems and verifiers (default); plain: only corrected problems; library: neither",
     )
     common.add_argument(
         "--task-modules", metavar="NAMES", help="modules with your own tasks: importable names, or paths of .py files"
@@ -120,7 +120,7 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         help="seed of the problem in reasoning-gym (default: %(default)s)",
     )
     parser.add_argument(
-        "--level", type=share, metavar="L", help="difficulty from 0 to 1 (default: reasoning-gym's own parameters)"
+        "--level", type=share, metavar="L", help="difficulty from 0 to 1 (if omitted: reasoning-gym's defaults)"
     )
     parser.add_argument(
         "--params",

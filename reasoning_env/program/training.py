@@ -133,22 +133,25 @@ class AtroposSetting:
 OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "data_path_to_save_groups": AtroposSetting("File to which `process` writes groups."),
     "use_wandb": AtroposSetting("Send metrics to wandb."),
-    "max_num_workers_per_node": AtroposSetting("Groups in flight for each inference server."),
-    "max_num_workers": AtroposSetting("Groups in flight in total; -1: only `max_num_workers_per_node` limits them."),
+    "max_num_workers_per_node": AtroposSetting("Maximum groups in flight per inference server."),
+    "max_num_workers": AtroposSetting("Maximum groups in flight; -1: only `max_num_workers_per_node` limits them."),
     "batch_size": AtroposSetting("Rollouts per batch; -1: the trainer's batch size.", ["serve"]),
     "max_batches_offpolicy": AtroposSetting("Maximum batches that may wait for the trainer.", ["serve"]),
     "include_messages": AtroposSetting("Add the messages of each rollout to its group."),
     "custom_thinking_prompt": AtroposSetting("Text to insert before the system prompt."),
-    "num_rollouts_to_keep": AtroposSetting("Rollouts in wandb's table."),
-    "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table."),
+    "num_rollouts_to_keep": AtroposSetting("Groups in wandb's table of rollouts."),
+    "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table; -1: all."),
     "min_batch_allocation": AtroposSetting("Minimum share of a batch for this environment.", ["serve"]),
-    "inference_weight": AtroposSetting("Weight of this environment if a trainer has several environments.", ["serve"]),
+    "inference_weight": AtroposSetting(
+        "Weight by which concurrent requests are divided among a trainer's environments.", ["serve"]
+    ),
     "eval_handling": AtroposSetting(
-        "Whether an evaluation stops training (STOP_TRAIN, default), limits it (LIMIT_TRAIN) or does neither (NONE).",
+        "Training during an evaluation: stopped (STOP_TRAIN, default), limited by `eval_limit_ratio` (LIMIT_TRAIN) or "
+        "unchanged (NONE).",
         ["serve"],
     ),
     "eval_limit_ratio": AtroposSetting(
-        "With LIMIT_TRAIN, training keeps this share of the groups in flight (default: 0.5).", ["serve"]
+        "Share of the usual groups in flight that LIMIT_TRAIN allows (default: 0.5).", ["serve"]
     ),
     "min_items_sent_before_logging": AtroposSetting("", ["serve"]),
     "thinking_mode": AtroposSetting("Ignored.", []),
@@ -156,8 +159,8 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
 }
 """The environment settings of Atropos that `TrainingSettings` does not declare."""
 OF_SERVER: Mapping[str, AtroposSetting] = {
-    "num_max_requests_at_once": AtroposSetting("Concurrent requests."),
-    "num_requests_for_eval": AtroposSetting("Concurrent requests of evaluations.", ["serve"]),
+    "num_max_requests_at_once": AtroposSetting("Maximum concurrent requests."),
+    "num_requests_for_eval": AtroposSetting("Maximum concurrent requests of evaluations.", ["serve"]),
     "tokenizer_name": AtroposSetting("Tokenizer of the server's model; default: `env.tokenizer_name`."),
     "rolling_buffer_length": AtroposSetting(),
     "n_kwarg_is_ignored": AtroposSetting(),

@@ -53,7 +53,7 @@ REMOVED: Mapping[str, Removed] = {
     "exclude_gameable": Removed(
         "remove it; to train on tasks that are excluded by default, name them in {tasks}", True
     ),
-    "lenient_answers": Removed("remove it; if {rewards} is plain, answers are scored exactly as written", True),
+    "lenient_answers": Removed("remove it; formatting of answers is ignored unless {rewards} is library", True),
     "eval_params": Removed(
         "set {eval_level} to training, to evaluate with the parameters of training",
         now=lambda value: {"eval_level": "training"} if value == "training" else {},

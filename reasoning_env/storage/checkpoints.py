@@ -160,7 +160,7 @@ def _read_step(folder: Path, step: int, check_state: CheckState) -> Checkpoint |
     path = folder / f"step-{step}.json"
     checkpoint = _read_if_sound(path, check_state)
     if checkpoint is not None and checkpoint.step != step:
-        logger.warning("%s is ignored, because it contains the checkpoint of step %d", path, checkpoint.step)
+        logger.warning("%s is ignored, because it contains the checkpoint of another step, %d", path, checkpoint.step)
         return None
     return checkpoint
 
@@ -276,7 +276,7 @@ class CheckpointStore:
                 write_checkpoint(folder / LATEST, step, state)
                 if not only_latest:
                     write_checkpoint(folder / f"step-{step}.json", step, state)
-                self._outage.over(f"the state is saved to {folder} again")
+                self._outage.over(f"saving the state to {folder} works again")
             except Exception as error:  # later saves are still tried
                 self._outage.note(f"the state cannot be saved to {folder} ({error_text(error)})")
             self._written += 1
@@ -295,7 +295,7 @@ class CheckpointStore:
         checkpoint = find_checkpoint(folder, step, registration, self._check_state)
         if checkpoint is None:
             logger.warning(
-                "no checkpoint in %s can be used at step %d; the problem stream starts from its beginning", folder, step
+                "no checkpoint in %s fits step %d of the trainer, so the problem stream starts anew", folder, step
             )
             return None
         changed = changed_settings(checkpoint.state["made_with"], self._made_with)

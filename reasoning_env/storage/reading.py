@@ -160,8 +160,8 @@ def parse_line(line: bytes) -> list[object]:
 _DECODER = json.JSONDecoder()
 ARRAY_HINT = "a JSON array begins here, and each line must be an object (`jq -c '.[]' FILE` writes such lines)"
 BINARY_HINTS = {
-    b"PAR1": "this is a Parquet file; name the .jsonl file of the same groups, or for `rescore`, give this file a name "
-    "that ends in .parquet",
+    b"PAR1": "this is a Parquet file; pass the .jsonl file of the same groups instead, or, for `rescore`, give this "
+    "file a name that ends in .parquet",
     b"PK\x03\x04": "this is a zip archive; unpack it first (`unzip FILE`; a log of Inspect: `inspect log dump FILE`)",
     b"\x1f\x8b": "this is a gzip file; give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "this is a zstd file; unpack it first (`zstd -d FILE`)",

@@ -72,5 +72,5 @@ def dropped_group_error(error: Exception, end: WorkerEnd, task: str) -> ScoringE
     if isinstance(error, ScoringError):
         return error
     if end.from_outside:
-        return ScoringError(f"{task}: {MAX_KILLS} verifiers died while scoring the same answer; the last {end}")
-    return ScoringError(f"{task}: a verifier {end} while it built the task")
+        return ScoringError(f"{task}: {MAX_KILLS} verifier workers died while scoring the same answer; the last {end}")
+    return ScoringError(f"{task}: a verifier worker {end} while it prepared the task")

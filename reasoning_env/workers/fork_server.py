@@ -234,7 +234,7 @@ class ForkServer:
                 raise KilledError(f"the process that imports reasoning-gym {end}") from error
             if self._importing is not None:
                 raise ConfigError(
-                    f"importing {self._importing} must not end the process, which {end}", setting=in_setting
+                    f"the process that imported {self._importing} {end}; an import must not end it", setting=in_setting
                 ) from error
             raise WorkerError(
                 f"the process that imports reasoning-gym {end}: {self._stderr_tail() or error}"

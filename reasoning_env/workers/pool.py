@@ -217,7 +217,7 @@ class WorkerPool:
         try:
             return replace(problem, reference=str(Reference.of(problem, release)))
         except RecursionError:
-            raise _generation_error(spec, "needs parameters that are nested too deep for a reference") from None
+            raise _generation_error(spec, "needs parameters nested too deeply for a problem reference") from None
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Return a verdict for each answer to a problem, in order. Equal answers are scored once.
@@ -282,7 +282,7 @@ class WorkerPool:
                     own_ends += 1
                 logger.debug("a generator %s while it made %s", end, spec)
                 if own_ends == 2:
-                    raise _generation_error(spec, f"ended two workers; the second one {end}") from None
+                    raise _generation_error(spec, f"ended two worker processes; the second one {end}") from None
                 if kills == MAX_KILLS:
                     raise WorkerError(
                         f"{spec.task}, seed {spec.seed}: {kills} generators died; the last {end}"
@@ -298,7 +298,7 @@ class WorkerPool:
                 starved = True
             except FrameTooLargeError as error:
                 self._vacate(slot)
-                raise _generation_error(spec, f"made too large a problem: {error}") from error
+                raise _generation_error(spec, f"made a problem that is too large: {error}") from error
             except ProtocolFault as error:
                 self._vacate(slot)
                 raise GeneratorFaultError(f"{spec.task}, seed {spec.seed}: the generator failed: {error}") from error

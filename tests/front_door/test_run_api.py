@@ -65,7 +65,7 @@ async def test_environment_raises_if_neither_it_nor_the_trainer_sets_total_steps
 ) -> None:
     await api.reset()
     await api.train(num_steps=steps)
-    with pytest.raises(ConfigError, match=rf"\(it registered {steps}\).*set env\.total_steps"):
+    with pytest.raises(ConfigError, match=rf"the trainer registered {steps} steps;.*set env\.total_steps"):
         await make(total_steps=-1)
 
 

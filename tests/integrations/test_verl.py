@@ -216,5 +216,5 @@ def test_documented_verl_command_runs_until_it_needs_a_gpu(rows: Any, tmp_path: 
 async def test_repeated_infrastructure_error_is_raised_to_verl(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "RESTART_PAUSES_S", (0.0,))
     monkeypatch.setattr(process_bridge("{}"), "ajudge", AsyncMock(return_value=[None]))
-    with pytest.raises(ScoringError, match="judging a completion failed"):
+    with pytest.raises(ScoringError, match="a completion could not be judged"):
         await adapter.compute_score("reasoning_gym", "x", rows["reward_model"][0]["ground_truth"])

@@ -32,5 +32,5 @@ def test_settings_command_finds_a_setting_by_the_name_of_its_short_option(
 
 
 def test_settings_command_raises_if_search_words_are_combined_with_the_json_option() -> None:
-    with pytest.raises(ConfigError, match="omit the words"):
+    with pytest.raises(ConfigError, match="omit the search words"):
         settings_command(["curriculum_target", "--json"])

@@ -405,7 +405,7 @@ def test_run_without_a_matching_checkpoint_starts_from_the_beginning(
     store = take(step=5)
     assert (store.folder, store.load()) == (folder, None)
     [told] = warnings(caplog)
-    assert "from its beginning" in told
+    assert "starts anew" in told
 
 
 @pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])

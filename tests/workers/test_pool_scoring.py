@@ -106,7 +106,7 @@ async def test_scoring_raises_if_workers_are_killed_repeatedly(pool: WorkerPool)
     problem = await make(pool, seed=3)
     with pytest.raises(
         ScoringError,
-        match=r"^ok: 3 verifiers died while scoring the same answer; the last was killed by another process or "
+        match=r"^ok: 3 verifier workers died while scoring the same answer; the last was killed by another process or "
         r"the kernel \(SIGKILL\)$",
     ):
         await pool.score(problem, ["3", "killed"])

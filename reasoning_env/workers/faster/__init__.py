@@ -41,7 +41,7 @@ class FasterGenerators:
         self._fitting = [faster for faster in possible.values() if fits(faster, folder)]
         others = ", ".join(task for task, faster in possible.items() if faster not in self._fitting)
         self.warnings = (
-            [f"the library has unknown versions of {others}, so its own slower generators are used"] if others else []
+            [f"generators of {others} stay slow, because the faster code does not fit this release"] if others else []
         )
 
     def install(self) -> None:
@@ -63,7 +63,7 @@ def edited(function: Any, replacements: Mapping[str, str], **names: object) -> A
     source = textwrap.dedent(inspect.getsource(function))
     for old, new in replacements.items():
         if source.count(old) != 1:
-            raise ValueError(f"the source of {function.__qualname__} must contain exactly once: {old}")
+            raise ValueError(f"this text must occur exactly once in the source of {function.__qualname__}: {old}")
         source = source.replace(old, new)
     compiled: dict[str, Any] = {}
     exec(compile(source, inspect.getfile(function), "exec"), {**vars(inspect.getmodule(function)), **names}, compiled)

@@ -167,7 +167,7 @@ def test_missing_verdict_masks_the_sample() -> None:
     with TestClient(server.setup_webserver()) as client:
         reply = verify(client, ROWS[0]["reference"], "<answer>1</answer>")
     assert (reply["reward"], reply["mask_sample"], reply["failure_kind"]) == (0.0, True, "verifier_error")
-    assert "judging a completion failed" in reply["failure_reason"]
+    assert "a completion could not be judged" in reply["failure_reason"]
 
 
 @pytest.mark.parametrize(
