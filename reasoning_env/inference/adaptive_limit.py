@@ -32,7 +32,7 @@ class AdaptiveLimit:
     of 2.0, they get up to 260 refusals."""
 
     MARGIN = 1.05
-    """A span of time is this factor times as long as the server asks to wait, because network delays differ."""
+    """A span of time lasts as long as the server asks to wait, times this factor, because network delays differ."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -93,6 +93,6 @@ class AdaptiveLimit:
         self._begins_s = now_s + max(self._span_s, wait_s or 0.0)
 
     def replied(self) -> float | None:
-        """Count a reply. For reply number RATE_REPLIES, return the replies per second since the first refusal."""
+        """Count a reply since the first refusal. For reply number RATE_REPLIES, return the replies per second."""
         self._replies += 1
         return self._replies / (self._clock() - self._began_s) if self._replies == RATE_REPLIES else None

@@ -68,7 +68,7 @@ NO_KEY = "x"
 
 
 def max_connections() -> int:
-    """Return how many connections this process can open besides its files. Further requests wait for a connection."""
+    """Return how many connections this process can open, given the limit for open files and the files already open."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, most - len(os.listdir("/dev/fd")) - SPARE_FILES)
 
@@ -329,8 +329,8 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
     """Select the first of a completer's formats that returns a token. If a format is already selected, try only that.
 
-    Returns None if a format works. If the server is absent or busy, or refuses the key or the only format, returns the
-    format that was tried and the error. Raises ServerError if no format gives a token.
+    Returns None if a format works. Returns the format that was tried and the error if the server is absent or busy, or
+    if it refuses the key or the only format to try. Raises ServerError if no format gives a token.
     """
     formats = completer.formats if completer.format is None else [completer.format]
     refusals: list[str] = []
@@ -367,7 +367,7 @@ async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) 
 
 
 async def find_format(completer: Completer, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
-    """Detect and return the format of a server whose format was not detected at startup. Log the kind of its replies.
+    """Detect, log and return the format of a server whose format was not detected at startup.
 
     Raises the errors of a request for one token, and ServerError if the server supports none of the formats.
     """

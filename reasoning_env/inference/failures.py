@@ -25,7 +25,7 @@ from ..runtime.text import describe_connection, printable
 CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
 """Names of connection errors of HTTP clients that are not OSErrors. This module does not import the clients."""
 LONGEST_WAIT_S = 3600.0
-"""Maximum pause for which a server may ask, because a header could name the year 9999."""
+"""A server that asks for a longer pause gets only this one, because a header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """Reasons of an SSLError if the server speaks http, not https. Newer versions of OpenSSL use the second reason."""
 
@@ -418,8 +418,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
 
     1. A timeout while other requests succeeded: give up. The server works, and this prompt takes too long.
     2. A refusal: give up. If no request has ever succeeded, not even at startup, return a RefusedError, which ends the
-       run, because the server will refuse all requests. A run with an infinite limit (`serve`) goes on: the user may
-       replace the server.
+       run, because the server will refuse all requests. With an infinite `limits.outage_s`, as in `serve`, return a
+       ServerError, which does not end the run, because the user may replace the server.
     3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up. This prompt causes the failures.
     4. `limits.tries` failures: give up.
     5. Requests of all groups have failed for `limits.outage_s`: give up. While no server answers, the limit is at

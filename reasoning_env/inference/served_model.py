@@ -142,7 +142,7 @@ class PatientRequests:
     def log_state(self) -> None:
         """Log the current outage at intervals, and the number of requests that wait unusually long.
 
-        While requests wait because the server asked them to, none fails, so only this method logs the outage again.
+        Failed requests log the outage too. But no request fails while requests wait because the server asked them to.
         """
         if self.outage_s:
             self._outage.note(self._problem)
@@ -342,7 +342,10 @@ async def make_rollouts(
     *,
     stop_after_answer: bool,
 ) -> list[Received]:
-    """Convert the completions of a reply. In the result, completions that the server broke off precede all others."""
+    """Convert each completion of a reply into a rollout, or into an error if the completion cannot be used.
+
+    Errors of completions that the server broke off come first in the result.
+    """
     broken_off = [explain_ending(one, endings) for one in reply.completions]
     whole = [one for one, error in zip(reply.completions, broken_off, strict=True) if error is None]
     # Use an array, because each rollout copies the prompt's tokens, and copying a list is slower.

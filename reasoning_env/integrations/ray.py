@@ -187,8 +187,8 @@ def problem_rows(
 ) -> ray.data.Dataset:
     """Return a data set with the rows that the command `problems` writes. `options` are passed to `map_batches`.
 
-    The rows are generated in `parts` parts. With at most as many parts as tasks, each part has its own tasks. With more
-    parts, several parts have the same task: each of them generates all problems of the task and keeps its share.
+    The rows are generated in `parts` parts. If there are at least as many tasks as parts, each task belongs to one
+    part. Otherwise several parts share a task: each of them generates all problems of the task and keeps its share.
     """
     numbers = ray.data.from_items([{"part": part} for part in range(1, parts + 1)], override_num_blocks=parts)
     return numbers.map_batches(

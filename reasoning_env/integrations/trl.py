@@ -66,7 +66,7 @@ class TrlEnvironment:
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
         self.problems: dict[str, Problem] = {}
-        """Problems whose rows were generated and whose groups are not judged yet, by reference."""
+        """Problems whose rows were generated and whose groups are not judged yet. Keys are the references."""
         self.max_completion_tokens: int | None = None
         """The trainer's `max_completion_length`, which the callback sets; None if the callback is not used."""
         self._ranks, self._rank = 1, 0

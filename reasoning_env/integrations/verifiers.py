@@ -10,7 +10,7 @@ The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
 Without the options for the client, requests go to the hosted provider of the package's authors. Without the last three
 options, the command line of verifiers needs a paid runtime and uploads the run. The processes that compute rewards do
-not run `load`, and no process sees a whole group, so there is no curriculum: levels are fixed or random
+not load the taskset, and no process sees a whole group. So there is no curriculum: levels are fixed or random
 (`--env.taskset.level random`). If `REASONING_JUDGE_URL` is set, all reward processes use one `judge` server.
 """
 

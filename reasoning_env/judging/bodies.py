@@ -68,8 +68,8 @@ class TooManyValuesError(ValueError):
 class BodyReader:
     """Reads the bodies of requests.
 
-    Two semaphores (`ByteSemaphore`) limit the memory of all requests together: one for bodies, each until its reply is
-    sent, and one for completions, while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not
+    Two semaphores (`ByteSemaphore`) limit the memory of all requests together. One counts a body until its reply is
+    sent; the other counts completions while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not
     delay small requests.
     """
 

@@ -92,7 +92,7 @@ class JudgeServer:
         self._gets: Mapping[str, Route] = {"/health": self._health, "/metrics": self._metrics}
         self.metrics = JudgeMetrics(self._posts)
         self._prompt_missed = False
-        """Whether the server has logged a query that does not contain its prompt."""
+        """Whether the server has already logged that a query (prompt and completion) lacked its prompt."""
 
     def runner(self) -> web.ServerRunner:
         """Return a runner for aiohttp's sites. Call it on the event loop that will serve."""

@@ -54,7 +54,7 @@ def read_selection(options: Mapping[str, Any]) -> Selection:
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --rewards, --task-modules and --checkout to a command whose options are not the settings."""
+    """Add --config, --rewards, --task-modules and --checkout to a command without an option for each setting."""
     common = parser.add_argument_group("common options")
     common.add_argument(
         "--config",

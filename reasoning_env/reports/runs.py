@@ -106,7 +106,7 @@ def _runs_of(path: Path) -> list[StoredRun]:
 
 
 def _read_subfolder(folder: Path) -> StoredRun | None:
-    """Return the run of a folder, without files if the folder cannot be read; None if the folder has no files."""
+    """Return the run in a folder; None if the folder has no files. An unreadable folder is a run without files."""
     try:
         return _read_run(folder) if files_in(folder) else None
     except OSError as error:

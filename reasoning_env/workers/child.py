@@ -63,8 +63,8 @@ two verifiers and four groups of 4,000 slow answers, a group of 8 answers waited
 61 s. Each turn costs one more round trip, 0.1 ms."""
 
 EXIT_GRACE_S = 1.0
-"""Seconds that a worker gets to exit after it closed its socket. A dying process has already released its memory at
-that time, so it exits within milliseconds even on a busy machine."""
+"""Seconds that a worker gets to exit after it closed its socket. A dying process releases its memory before the system
+closes its socket, so then it exits within milliseconds even on a busy machine."""
 
 MIN_GROWTH_MB = 128
 """A worker that grew by fewer megabytes is not to blame if the kernel kills it for lack of memory, because other
@@ -194,7 +194,7 @@ class Forker:
         """Exit codes of workers that ended and have no replacement yet, by process id."""
 
     def run(self) -> None:
-        """Fork and kill workers until the socket closes."""
+        """Fork and kill workers, as the orders from the socket say, until the socket closes."""
         while True:
             # A worker can be waited for only some time after it closed its socket. Without the timeout, a worker that
             # ends after the last order would stay a zombie.

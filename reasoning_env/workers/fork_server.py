@@ -127,7 +127,7 @@ CHILD_SETTINGS = {"rewards", "sandbox_verifiers", "worker_memory_mb"}
 def run_child(
     orders: socket.socket, start: str, environment: Mapping[str, str], folder: str, error_log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Run `child.py` in a fresh interpreter and a new session, with the socket `orders` and the JSON `start`."""
+    """Run `child.py` in a fresh interpreter, as a session of its own (setsid). `start` is JSON for `child.py`."""
     return subprocess.Popen(
         [sys.executable, str(CHILD), str(orders.fileno()), start],
         pass_fds=[orders.fileno()],
@@ -147,8 +147,9 @@ class KilledError(WorkerError):
 class ForkServer:
     """The process of the fork server. Call `start`, then `spawn` for each worker, then `stop`.
 
-    The constructor starts the process. The process begins to import the installed library, a checkout of the library,
-    or the module of a score function, as the settings say.
+    The constructor starts the process, which at once imports the library: the installed one, or a checkout. After
+    `start` has sent the settings, the process imports the modules of `task_modules`. With a score function (`score`),
+    the process imports only the module of this function.
     """
 
     SLOW_IMPORT_S = 20.0
@@ -208,7 +209,8 @@ class ForkServer:
     async def start(self, settings: PoolSettings, at_start: Restrictions | None = None) -> LibraryInfo:
         """Send the settings, wait until the library is imported, and return the description of the library.
 
-        `at_start` are the restrictions of the first fork server's workers; None for the first fork server.
+        `at_start`: the restrictions of the workers of the pool's first fork server. A later fork server must apply the
+        same restrictions. For the first fork server, `at_start` is None.
 
         Raises:
             KilledError: The process was killed while it started.
@@ -322,8 +324,8 @@ class ForkServer:
     async def _first_frame(self, channel: Channel) -> Frame:
         """Return the first message of the fork server or of a new worker.
 
-        Raises WorkerError if a signal stopped the fork server, and the errors of `Channel.receive`. If a signal stopped
-        the new worker, the worker is killed.
+        Raises WorkerError if the fork server is suspended (SIGSTOP), and the errors of `Channel.receive`. If the new
+        worker is suspended, the worker is killed.
         """
         left_s = WORKER_START_TIMEOUT_S
         while True:
@@ -356,9 +358,9 @@ class ForkServer:
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
 
     def end_worker(self, pid: int, has_closed: bool) -> None:
-        """Order the fork server to kill a worker. If the fork server has ended, so have all its workers.
+        """Order the fork server to kill a worker. If the fork server has ended, its workers have ended too.
 
-        A worker that closed its socket (`has_closed`) first gets time to end by itself.
+        If the worker has closed its socket (`has_closed`), the worker gets time to end by itself before it is killed.
         """
         with contextlib.suppress(OSError):
             self._orders.sendall(ORDER.pack(pid, 0, has_closed))

@@ -264,7 +264,10 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Put the lowest default before the levels if the levels ascend and no default is above the first level."""
+    """Return an attribute's levels. If they ascend and all defaults are lower, put the lowest default before them.
+
+    `defaults` are the default values of the attribute's config fields.
+    """
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)

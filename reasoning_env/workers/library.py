@@ -258,7 +258,8 @@ class Library(Source):
     ) -> Callable[[str], object]:
         """Return the verifier of the library (corrected, if rewards are strict) or of the user's module.
 
-        An uncorrected verifier gets the same entry for every answer, so the audit detects if it changes the entry.
+        An uncorrected verifier gets the same entry for every answer, not a copy of it. So `audit` can detect a verifier
+        that changes the entry.
         """
         strict = self.rewards == "strict"
         scorer = self.scorer(task, params, entry, level, plainly=not strict)

@@ -3,7 +3,7 @@
 Generator workers make problems and never see text of a model. Verifier workers score answers. Each of these two roles
 has a queue of jobs. Each worker has a slot, and one asyncio task (the slot's owner) gives jobs to the worker in it.
 Deadlines start when a worker gets the job (see also `scoring.py`). If a job's caller is cancelled, the job leaves the
-queue; if a worker is already running the job, the worker is replaced after REPLACEMENT_S.
+queue. If a worker is already running the job, the pool replaces the worker unless the job ends within REPLACEMENT_S.
 
 If a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
 unexpected error fails one job and empties one slot. A role is out of order if all its slots are empty and each of them

@@ -27,7 +27,7 @@ OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that reached its memory limit (the value of ENOMEM). The fork server also reports it for a
 worker that took much memory and that the kernel killed for lack of memory."""
 DISCONNECTED_STATUS = 256
-"""Exit status of a worker that closed its socket and kept running. No process can exit with this status."""
+"""Stands for the exit status of a worker that closed its socket and kept running. No process can exit with it."""
 FATAL_SIGNALS = frozenset({
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # sent by timers of the process

@@ -368,7 +368,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dict[tuple[int, int], int]:
-    """Return a file descriptor for each file and folder, by device and inode number.
+    """Open each of `paths`, and return its file descriptor. Keys are pairs of device and inode number.
 
     Leave out paths that cannot be opened and, if `only` is given, files that are not in `only`. Empty except on Linux.
     """
@@ -482,9 +482,10 @@ libraries work without them."""
 
 @dataclass(frozen=True)
 class Check:
-    """Allow a call only if the lower (if `high`: the higher) 32 bits of an argument, masked, equal one of `values`.
+    """Allow a call only if its argument, masked with `mask`, is one of `values`.
 
-    For flags and commands, checking the lower bits is enough, because the kernel ignores the higher bits.
+    This compares the lower 32 bits of the argument, or the higher 32 bits if `high` is True. For flags and commands,
+    comparing the lower bits is enough, because the kernel ignores the higher bits.
     """
 
     argument: int
@@ -500,8 +501,9 @@ def _is_null(argument: int) -> list[Check]:
 WRITING = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
 """Flags for opening a file that allow writing, creating or truncating the file."""
 CLONE_THREAD = 0x10000
+"""The flag of clone that starts a thread of this process, from <linux/sched.h>."""
 CLONE_NAMESPACES = 0x7E020000
-"""All flags of clone that create a namespace; CLONE_THREAD starts a thread of this process (<linux/sched.h>)."""
+"""All flags of clone that create a namespace, from <linux/sched.h>."""
 
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
 """Flags of mmap, from <linux/mman.h>."""
@@ -552,7 +554,7 @@ def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
 
 
 def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
-    """Return the numbers of the allowed system calls by name, from a column of ALLOWED_CALLS."""
+    """Return the number of each allowed system call, from a column of ALLOWED_CALLS. Keys are the calls' names."""
     words = iter(ALLOWED_CALLS.split())
     rows = zip(words, words, words, strict=True)
     return {row[0]: int(row[column]) for row in rows if row[column] != "-" and (threads or row[0] != "clone")}

@@ -109,7 +109,10 @@ class BatchScorer:
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Count a failure at the next answer. If no retry is left, score the answer 0 or raise ScoringError."""
+        """Count a failure of the first answer without a verdict. After its last retry, score it 0 or raise an error.
+
+        The answer gets 0 if it timed out or ended the worker. Any other failure raises ScoringError.
+        """
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
         failure = classify(error, end)

@@ -71,7 +71,7 @@ class TokenFormat(ReplyFormat):
 
     - `request`: makes the body of a request from the prompt's tokens, the model's name and OpenAI's parameters.
     - `cut`: splits a reply into completions.
-    - `read`: reads the numbers of a completion, a piece at each step.
+    - `read`: returns a generator that reads a completion's token ids and log-probabilities in several steps.
     - `request_for_text`: makes the body of a request for one token after a text, from the text and the model's name.
     - `prompt_of`: returns that text's tokens in the reply, or only their number; None if the reply has neither.
     - `model_of`: returns the model's name in the reply; "" if the reply has no name.
@@ -119,7 +119,7 @@ class TokenFormat(ReplyFormat):
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> Body:
-    """Return the whole body. Raises ReplyError if the body stops arriving, because other replies wait for this one.
+    """Return the whole body. Other replies wait for this one, so a body that stops arriving raises ReplyError.
 
     A body of known length is read into mapped memory, which the system provides page by page. Growing a bytearray to
     9 MB, or filling one with zeros, would block the event loop for up to 39 ms.
@@ -169,7 +169,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless `raw` without its numbers and blanks is a list of `count` copies of `element`."""
+    """Raise ReplyError unless deleting all numbers and blanks of `raw` leaves a list of `count` times `element`."""
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):

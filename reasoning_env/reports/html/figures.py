@@ -57,7 +57,7 @@ class ShownRow(Means):
     """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
-    """[mean library score, mean score, number of rollouts in which they differ, number of rollouts with both scores]"""
+    """[mean library score, mean score, rollouts whose two scores differ, rollouts with two scores]; may be None."""
 
 
 class TaskRow(ShownRow):
@@ -74,7 +74,7 @@ class CategoryRow(Means):
 
 
 class HeatCell(TypedDict):
-    """The groups of a task in one of ten equal bins of levels, or with the library's default parameters (bin -1)."""
+    """Figures of a task's groups in one bin of levels: ten bins of equal width, or -1 for the library's defaults."""
 
     task: int
     bin: int
@@ -106,7 +106,7 @@ CURVES: Mapping[str, int] = {
 
 
 class TimelineData(TypedDict):
-    """The curves of a run: one of all groups, and one for each task. The curves of an evaluation have no points."""
+    """The curves of a run: one of all groups, and one for each task. The page of an evaluation has empty curves."""
 
     all: FigureCurve
     tasks: list[FigureCurve]
@@ -170,7 +170,7 @@ class GroupFigures(NamedTuple):
 
     @classmethod
     def of(cls, problem: int, group: DumpedGroup) -> GroupFigures:
-        """Return the values of a group that has at least one completion."""
+        """Compute the figures of `group`, which must have at least one completion."""
         rollouts = group.rollouts
         return cls(
             problem=problem,

@@ -315,7 +315,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, objec
 
 
 def format_marks(thinking: Thinking) -> list[list[str | bool]]:
-    """Return for each thinking format: opening mark, closing mark, whether it has channels, whether it ignores case."""
+    """Return for each thinking format: opening and closing mark, has channels (as in gpt-oss), ignores case."""
     return [
         [thinking_format.opening, thinking_format.closing, thinking_format.channels, thinking_format.any_case]
         for thinking_format in thinking.formats

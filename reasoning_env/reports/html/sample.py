@@ -51,7 +51,10 @@ class RolloutSample:
         self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
-        """Add the group unless its random number is below a removed group's. Then shrink the sample to the budget."""
+        """Add the group, then shrink the sample to the budget.
+
+        The group is not added if a group of the same task and outcome with a higher random number was already removed.
+        """
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
@@ -70,9 +73,10 @@ class RolloutSample:
         return [text for key in sorted(self._kept) for text in self._in_order_of_outcomes(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
-        """Return the group's outcome that is rarest in the task so far, not counting right, partial and wrong.
+        """Return the outcome under which the sample keeps the group.
 
-        If the group has no other outcome, return the outcome of all its rollouts, or `mixed` if they differ.
+        If rollouts have outcomes other than right, partial and wrong, this is the one of those that is rarest in the
+        task so far. Otherwise it is the outcome that all rollouts of the group share, or `mixed` if they differ.
         """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:

@@ -31,7 +31,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """Facts about boxes: which are not on goals, their part of the estimate, and whether there is a deadlock."""
+    """Which boxes are not on goals, what the boxes add to a move's estimate, and whether there is a deadlock."""
 
     loose: list[int]
     cost: int
@@ -153,7 +153,7 @@ def solve_astar(puzzle: Any, max_depth: int) -> tuple[str | None, None]:
 
 
 def get_state(player: Any) -> str:
-    """Return the board as a string. The list of the board's elements is built once, because they change in place."""
+    """Return the board as a string. The elements of the board change in place, so their list is built only once."""
     if not player.curr_state:
         player.elements = player.game.puzzle.flatten().tolist()
     return "".join(map(CHARACTER, player.elements))
