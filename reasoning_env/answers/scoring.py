@@ -1,7 +1,8 @@
 """Score answers to a problem: remove formatting, read the whole rest as a value of the task's type, score the value.
 
 A value scores 1 if the value is the expected answer, or if the task has several right answers and the verifier accepts
-the value. Any other value gets the task's partial credit. An answer that is no value scores at most FORM_SCORE.
+the value. Any other value gets the task's partial credit. An answer that cannot be read as a value scores at most
+FORM_SCORE.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ class Scorer:
         return ProblemData(str(entry.get("answer") or ""), entry["metadata"])
 
     def _read_value(self, text: str) -> str | None:
-        """Parse `text` as a value and return it in the verifier's notation; None if it is no value of the type."""
+        """Read `text` as a value and return it in the verifier's notation; None if it cannot be read as a value."""
         if self.rules.type is None or (self._problem.expected and text == self._problem.expected):
             return text
         return self.rules.type(text, self._problem)

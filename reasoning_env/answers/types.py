@@ -1,7 +1,7 @@
 """Answer types: functions that read a whole answer as a value.
 
-A type takes an answer without formatting and returns the value in the notation that the verifier expects, or None if
-the answer is no value of this type. If the type returns the expected answer, the answer scores 1. The verifier scores
+A type takes an answer without formatting and returns the value in the notation that the verifier expects. It returns
+None if it cannot read the answer. If the type returns the expected answer, the answer scores 1. The verifier scores
 any other value, and only in tasks with several right answers this score can be 1. A type never searches inside an
 answer. So an answer with "not", a second answer or an extra sign is unreadable, without a rule for each of these cases.
 """

@@ -17,14 +17,14 @@ from ..records import Prompt, Sampling
 
 
 class MethodCompleter:
-    """Requests completions by calling methods of Atropos' server interface on the object `asked`.
+    """Requests completions by calling the methods of `server`, which has Atropos' server interface.
 
-    `formats` have the kinds of replies (token ids, text or chat) to try, in order of preference. If `asked` is a test's
-    mock (`is_stand_in`), it is called without concurrency limits and gets no test request at startup.
+    `formats` have the kinds of replies (token ids, text or chat) to try, in order of preference. A test's mock
+    (`is_stand_in`) is called without concurrency limits, and gets no test request at startup.
     """
 
-    def __init__(self, asked: object, formats: Sequence[ReplyFormat], *, is_stand_in: bool) -> None:
-        self.asked = asked
+    def __init__(self, server: object, formats: Sequence[ReplyFormat], *, is_stand_in: bool) -> None:
+        self.server = server
         self._is_stand_in = is_stand_in
         self.formats = formats
         self.format = formats[0] if len(formats) == 1 else None
@@ -37,24 +37,24 @@ class MethodCompleter:
     @property
     def url(self) -> str:
         url = getattr(self._config, "base_url", None)
-        return url if url and isinstance(url, str) else type(self.asked).__name__
+        return url if url and isinstance(url, str) else type(self.server).__name__
 
     @property
     def _config(self) -> Any:
-        return getattr(self.asked, "config", None)
+        return getattr(self.server, "config", None)
 
     def place(self, reply_format: ReplyFormat) -> str:
-        return f"{reply_format.kind.method} of {type(self.asked).__name__}"
+        return f"{reply_format.kind.method} of {type(self.server).__name__}"
 
     @property
     def is_away(self) -> bool:
-        return not getattr(self.asked, "server_healthy", True) or self._reachability.is_away
+        return not getattr(self.server, "server_healthy", True) or self._reachability.is_away
 
     def load(self, split: str) -> float:
-        asked: Any = self.asked
+        server: Any = self.server
         if self._is_stand_in:
             return 0.0
-        slots = asked.sem if split == "train" else asked.eval_sem
+        slots = server.sem if split == "train" else server.eval_sem
         return float(1 - slots._value / slots.max_val)
 
     async def complete(
@@ -82,15 +82,15 @@ class MethodCompleter:
             "split": sampling.split,
             **_as_arguments(prompt, kind, options),
         }
-        method = getattr(self.asked, kind.method, None)
+        method = getattr(self.server, kind.method, None)
         if method is None:
-            name = type(self.asked).__name__
+            name = type(self.server).__name__
             raise ServerError(f"env.server ({name}) cannot return completions: it needs a method {kind.method}")
         async with asyncio.timeout(reply_s):
             reply = await self._reachability.outlast(method(**arguments))
         if reply is None:
             words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
-            name = type(self.asked).__name__
+            name = type(self.server).__name__
             raise ServerError(f"{name}.{kind.method} returned None for the prompt that begins with {words!r}")
         parameters = {
             **{name: arguments[name] for name in ("max_tokens", "temperature", "top_p")},
@@ -102,12 +102,12 @@ class MethodCompleter:
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
         """Request one token, without Atropos' retries and waits, and return whether the reply has a token.
 
-        If `asked` is a test's mock, return True without a request.
+        For a test's mock, return True without a request.
         """
         if self._is_stand_in:
             return True
         kind = reply_format.kind
-        wrapper = getattr(self.asked, f"_{kind.method}_wrapper")
+        wrapper = getattr(self.server, f"_{kind.method}_wrapper")
         arguments = {"n": 1, "max_tokens": 1, "temperature": 1.0, **_as_arguments(prompt, kind, options)}
         completions = _read(await wrapper(model=self._config.model_name, **arguments), kind).completions
         return not all(map(is_empty, completions)) if kind is ReplyKind.TOKENS else bool(completions)

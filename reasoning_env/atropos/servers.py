@@ -36,10 +36,10 @@ class AtroposServer(MethodsForUsers):
         named: ReplyFormat | None = None,
     ) -> None:
         APIServer.__init__(self, config, reasoning_config=reasoning_config)  # VLLMServer.__init__ loads a tokenizer
-        asked = named_format(config) or named
+        only_format = named_format(config) or named
         self.server = Server(
             ServerSettings.model_validate(config, from_attributes=True),  # Atropos' own class has fewer settings
-            formats=REPLY_FORMATS if asked is None else [asked],
+            formats=REPLY_FORMATS if only_format is None else [only_format],
             slots={"train": self.sem, "eval": self.eval_sem},
             on_reply=self._note_reply,
         )
@@ -112,30 +112,30 @@ class Completers:
         """The objects in `servers` that are APIServers. Stand-ins of tests are left out: they have no connections."""
         return [server for server in self.servers if _is_server(server)]
 
-    def _method_completer(self, asked: object) -> MethodCompleter:
+    def _method_completer(self, server: object) -> MethodCompleter:
         """Return the adapter that calls an object's methods. It is reused, because it remembers the reply format."""
-        formats = self._formats_of(asked)
-        known = next((one for one in self._by_methods if one.asked is asked and one.formats == formats), None)
+        formats = self._formats_of(server)
+        known = next((one for one in self._by_methods if one.server is server and one.formats == formats), None)
         if known is None:
-            known = MethodCompleter(asked, formats, is_stand_in=_is_stand_in(asked))
+            known = MethodCompleter(server, formats, is_stand_in=_is_stand_in(server))
             self._by_methods.append(known)
         return known
 
-    def _formats_of(self, asked: object) -> Sequence[ReplyFormat]:
-        """Return the formats in which `asked`, a server or server manager, may reply, in order of preference."""
-        replaced = _replaced_kinds(asked, ServerManager) or _replaced_kinds(asked, AtroposServer)
-        if not replaced and _is_server(asked):
-            named = named_format(getattr(asked, "config", None))
+    def _formats_of(self, server: object) -> Sequence[ReplyFormat]:
+        """Return the formats in which `server`, a server or server manager, may reply, in order of preference."""
+        replaced = _replaced_kinds(server, ServerManager) or _replaced_kinds(server, AtroposServer)
+        if not replaced and _is_server(server):
+            named = named_format(getattr(server, "config", None))
             return [named] if named is not None else list(map(format_of_kind, ReplyKind))
         # Prefer the kind of replies that the run expects, if the stand-in has its method.
         kinds = (self._expected, *ReplyKind)
-        offered = [kind for kind in kinds if (kind in replaced if replaced else hasattr(asked, kind.method))]
+        offered = [kind for kind in kinds if (kind in replaced if replaced else hasattr(server, kind.method))]
         return [format_of_kind(next(iter(offered), self._expected))]
 
 
-def _is_server(asked: object) -> bool:
+def _is_server(server: object) -> bool:
     """Return True if an object is an APIServer; False for a mock with `spec=APIServer`, which passes `isinstance`."""
-    return issubclass(type(asked), APIServer)
+    return issubclass(type(server), APIServer)
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:

@@ -33,7 +33,7 @@ ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
 
 
 class StreamState(TypedDict):
-    """The state of the problem stream that a resumed run needs: drawn positions, and excluded tasks and levels."""
+    """The state of the problem stream that a resumed run needs: drawn problems, and excluded tasks and levels."""
 
     next_index: Count
     positions: list[PositionState]

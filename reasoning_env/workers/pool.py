@@ -334,7 +334,7 @@ class WorkerPool:
             slot.vacate()
 
     async def _next_job(self, slot: Slot) -> Job | None:
-        """Wait for and return the next job for a worker; None if the worker ends or is stopped first."""
+        """Wait for and return the next job for a worker; None if the worker ends or is suspended (SIGSTOP) first."""
         jobs = self._jobs[slot.role]
         worker = slot.current
         while not worker.ended.done():

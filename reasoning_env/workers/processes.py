@@ -8,7 +8,7 @@ from itertools import islice
 
 
 def is_stopped(pid: int) -> bool:
-    """Return True if a process is stopped by SIGSTOP or a debugger; always False on systems other than Linux."""
+    """Return True if SIGSTOP or a debugger has suspended a process; always False on systems other than Linux."""
     return state_of(f"/proc/{pid}/stat") in (b"T", b"t")
 
 
