@@ -32,9 +32,9 @@ SCORE_ROUNDING = 1e-6
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
-    "a file that sympy's parser opens": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
-    "a folder that a YAML loader makes": f"!!python/object/apply:os.mkdir ['{CANARY}']",
-    "a folder that pickle makes": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
+    "a file, opened by sympy's parser": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "a folder, made by a YAML loader": f"!!python/object/apply:os.mkdir ['{CANARY}']",
+    "a folder, made by pickle": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
     "a socket": "__import__('socket').socket()",
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
@@ -211,7 +211,7 @@ class ContractCheck:
         for (answer, raw), verdict in zip(backward, others, strict=True):
             other = _raw(verdict)
             if other is not None and abs(other - raw) > SCORE_ROUNDING:
-                detail = f"two processes give the same answer the scores {raw:g} and {other:g}"
+                detail = f"two processes score the same answer differently: {raw:g} and {other:g}"
                 return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, other)]
         made = await self.pools.second.generate(problem.spec, GENERATION_DEADLINE_S, cpu_s=GENERATION_CPU_S)
         if (made.question, made.answer) != (problem.question, problem.answer):

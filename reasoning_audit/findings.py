@@ -259,12 +259,12 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
 
     for probe in filter(is_paid, WRONG_PROBES):
         tally = audit.tallies[probe]
-        detail = f"{str(probe)!r} earns as much as the right answer ({len(tally.scores)} problems)"
+        detail = f"{str(probe)!r} earns as much as the right answer (on all {len(tally.scores)} problems)"
         yield reporter.shown_by(tally.best, Defect.WRONG_PAID, detail)
     for pair in HEDGES:
         # If even a changed right answer scores as high, the verifier gives partial credit, and a pair shows no defect.
         if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):
-            detail = f"{str(pair[0])!r} earns as much as the right answer alone, whichever comes first"
+            detail = f"{str(pair[0])!r} and {str(pair[1])!r} earn as much as the right answer alone"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)
 
 

@@ -182,7 +182,7 @@ def count_surface(question: str) -> dict[str, float]:
         "words": len(words),
         "different words": len({*words}),
         "lines": len(lines),
-        "characters of the last line": len(lines[-1]),
+        "length of the last line": len(lines[-1]),
         "numbers": len(numbers),
         "different numbers": len({*numbers}),
         "pairs of equal characters": len(re.findall(r"(?=(\S)\s?\1)", question)),
@@ -237,8 +237,8 @@ def _words_at_places(questions: Sequence[str]) -> Features:
     words = {f"word {place}": [of_question.get(place, "") for of_question in by_place] for place in varied}
     features: dict[str, Column] = {}
     for name, column in words.items():
-        features[f"letters of {name}"] = _measured(column, len)
-        features[f"repeated letters of {name}"] = _measured(column, lambda word: len(word) - len({*word}))
+        features[f"length of {name}"] = _measured(column, len)
+        features[f"number of repeated letters in {name}"] = _measured(column, lambda word: len(word) - len({*word}))
         for word, _ in Counter(column).most_common(4):
             features[f"{name} is {word!r}"] = _measured(column, word.__eq__)
     for one, other in combinations(words, 2):

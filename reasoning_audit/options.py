@@ -90,7 +90,7 @@ def check_options(options: argparse.Namespace) -> None:
     ]
     if options.score is not None and given:
         fault = f"--score cannot be combined with {', '.join(given)}, which are for audits of tasks"
-        raise ConfigError(fault, remedy="omit these options, or --score")
+        raise ConfigError(fault, remedy="omit --score, or omit the other options")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         raise ConfigError("--items must be between 1 and 10000, and --seed must be at least 0")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
@@ -103,7 +103,7 @@ def _levels(text: str) -> Sequence[float | None]:
         return [None if level.strip() == DEFAULTS else share(level) for level in text.split(",")]
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"must be numbers from 0 to 1, or {DEFAULTS}, separated by commas; got {text!r}"
+            f"must be numbers from 0 to 1 or {DEFAULTS}, such as {DEFAULTS},0,0.5; got {text!r}"
         ) from None
 
 

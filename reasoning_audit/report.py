@@ -165,7 +165,8 @@ def _print_table(audits: Sequence[AuditedTask]) -> None:
     print("""
 DRAWS: problems generated for each accepted problem; MOST REJECTED: the most frequent reason for rejecting a problem
 ORACLE: mean score of the right answers; PERTURBED: mean score of right answers with one character changed
-BEST SHORTCUT: the kind of answer without reasoning that scores highest; MEAN: its mean score; BOUND: limit of MEAN
+BEST SHORTCUT: the kind of answer without reasoning that scores highest; MEAN: its mean score
+BOUND: highest value of MEAN that passes
 gives away: answers without reasoning are known to score high, so training excludes the task""")
 
 
@@ -198,7 +199,7 @@ def _print_finding(finding: Finding) -> None:
     if finding.answer or finding.score is not None:
         print(f"  answer    {printable(finding.answer)}")
     if finding.score is not None:
-        compared = "" if finding.expected is None else f" (compared with {finding.expected:g})"
+        compared = "" if finding.expected is None else f" (compare with {finding.expected:g})"
         print(f"  score     {finding.score:g}{compared}")
     if finding.command:
         print(f"  again     {printable(finding.command)}")
@@ -220,8 +221,8 @@ def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
     if failed:
         return f"audit {outcome}: {', '.join(failed)}"
     counts = Counter(audit.result for audit in audits)
-    passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
-    summary = f"{passed} have scores within their bounds"
+    passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} pairs of task and level"
+    summary = f"{passed} have mean scores within the bounds of the audit"
     if counts[AuditOutcome.GIVES_AWAY]:
         summary += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
     return f"audit {outcome}: {'see the findings above; ' if fails else ''}{summary}"

@@ -38,7 +38,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
         cause = failures[0] if failures else "every problem was rejected"
-        fault = f"no problem of {len(audits)} tasks and levels could be audited; the first error: {cause}"
+        fault = f"no problem could be audited (tried: {len(audits)} pairs of task and level); the first error: {cause}"
         raise WorkerError(fault, remedy="remove the cause of this error, then audit again")
     return make_report(
         audits,

@@ -36,7 +36,9 @@ def test_last_audit_line_names_failed_tasks() -> None:
 
 
 def test_last_audit_line_counts_passed_tasks() -> None:
-    assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith("audit passed: 1 of 2 tasks")
+    assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith(
+        "audit passed: 1 of 2 pairs of task and level"
+    )
 
 
 def test_last_audit_line_says_failed_if_only_the_findings_fail_the_audit() -> None:
