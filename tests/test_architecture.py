@@ -131,7 +131,9 @@ def test_package_imports_have_no_cycles(rooms: dict[str, set[str]]) -> None:
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-def test_modules_listed_on_the_page_as_lowest_import_no_module_of_the_package(rooms: dict[str, set[str]]) -> None:
+def test_modules_of_the_lowest_layer_on_the_architecture_page_import_nothing_of_the_package(
+    rooms: dict[str, set[str]],
+) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
     bottom = re.findall(r"`(\w+)`", above.rpartition("the rest of the core.")[2])
     assert {"records", "errors"} < set(bottom)
@@ -162,7 +164,7 @@ def test_core_does_not_import_the_audit() -> None:
     assert users("reasoning_audit") == {"reasoning_env/commands/main.py"}
 
 
-def test_audit_imports_no_trainer_adapter_judge_or_bridge(rooms: dict[str, set[str]]) -> None:
+def test_audit_imports_neither_a_trainer_adapter_nor_the_judge_nor_the_bridge(rooms: dict[str, set[str]]) -> None:
     hosts = {f"reasoning_env/{name}" for name in ("atropos", "integrations", "judging", "bridge")} | {FRONT_DOOR}
     assert rooms["reasoning_audit"] & hosts == set()
 

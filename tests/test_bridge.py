@@ -174,7 +174,7 @@ def test_observe_method_accepts_scores_computed_by_the_caller(bridge: Bridge) ->
     assert bridge.report()["train/mean_score"] == 0.625
 
 
-def test_completions_passed_to_observe_with_cut_true_count_as_truncated(bridge: Bridge) -> None:
+def test_completions_with_cut_set_to_true_in_the_observe_method_count_as_truncated(bridge: Bridge) -> None:
     bridge.report()
     problem = bridge.next()
     bridge.observe(problem, bridge.judge(problem, ["<think>hm", WRONG]), cut=[True, False])

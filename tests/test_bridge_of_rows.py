@@ -85,7 +85,7 @@ def options(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return given
 
 
-async def test_asynchronous_verl_function_returns_score_and_parts_of_a_row(options: dict[str, Any]) -> None:
+async def test_asynchronous_verl_function_returns_score_and_reward_parts_for_a_row(options: dict[str, Any]) -> None:
     info = {"numbers": [1, 2], "one": 1, "ground_truth": "another"}
     settings = {"score": "my:score", "num_verifiers": 1}
     found = await verl.compute_score_of_row("data", "numbers", "42", info, settings, reward_router_address=None)
@@ -93,7 +93,7 @@ async def test_asynchronous_verl_function_returns_score_and_parts_of_a_row(optio
     assert options == settings
 
 
-def test_synchronous_verl_function_returns_the_score_of_a_row(options: dict[str, Any]) -> None:
+def test_synchronous_verl_function_returns_the_score_for_a_row(options: dict[str, Any]) -> None:
     found = verl.compute_score_of_row_blocking("data", "parts", "42")
     assert (found["score"], found["parts"]) == (0.5, '{"length": 3.0, "style": 0.25}')
 

@@ -40,7 +40,7 @@ def test_packages_that_session_and_bridge_import_are_declared_requirements() -> 
     assert required >= {name_of(line) for line in project["dependencies"]}
 
 
-def test_problem_is_judged_if_the_server_packages_are_missing() -> None:
+def test_judging_a_problem_needs_no_server_packages() -> None:
     """Make and judge a problem in a process without the packages of servers, clients and terminals."""
     script = (
         "import sys\n"

@@ -40,7 +40,7 @@ def test_verdict_with_a_score_of_at_least_0_99_counts_as_correct(score: float, c
     ("score", "reason", "form"),
     [(1.0, Reason.SCORED, 1.0), (0.3, Reason.SCORED, 1.0), (0.0, Reason.TIMEOUT, 1.0), (0.0, Reason.NO_ANSWER, 0.0)],
 )
-def test_verdict_has_reward_parts_for_format_answer_and_length(score: float, reason: Reason, form: float) -> None:
+def test_verdict_has_reward_parts_for_format_and_answer_and_length(score: float, reason: Reason, form: float) -> None:
     assert Verdict(score, reason).parts == {"format": form, "answer": score, "length": 1.0}
 
 

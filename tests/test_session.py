@@ -294,7 +294,7 @@ async def test_problem_made_from_a_problem_reference_is_cached(make_session: Mak
 
 
 @on_module_loop
-async def test_make_method_uses_the_exact_seed(make_session: MakeSession) -> None:
+async def test_make_method_uses_the_given_seed_unchanged(make_session: MakeSession) -> None:
     session = await make_session(tasks=["coin_flip"])
     seeds = [(await session.make("coin_flip", seed)).spec.seed for seed in range(20)]
     assert seeds == list(range(20))
@@ -422,6 +422,6 @@ def test_workers_get_only_the_settings_they_need() -> None:
     assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}
 
 
-def test_session_raises_if_the_library_checkout_lacks_the_package(tmp_path: Path) -> None:
+def test_session_raises_if_the_library_checkout_does_not_contain_the_library_package(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not contain the package reasoning_gym"):
         Session(ReasoningSettings(), checkout=tmp_path)

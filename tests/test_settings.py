@@ -86,7 +86,7 @@ def test_tasks_setting_accepts_a_list_or_string(value: Any, names: tuple[str, ..
 
 
 @pytest.mark.parametrize("tag", ["<think>", "</think>", "<answer>", "</answer>"])
-def test_default_system_prompt_contains_each_thinking_and_answer_tag_twice(tag: str) -> None:
+def test_default_system_prompt_contains_each_opening_and_closing_tag_twice(tag: str) -> None:
     assert SYSTEM_PROMPT.count(tag) == 2, "once in a sentence, and once in the example"
 
 

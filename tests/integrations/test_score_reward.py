@@ -44,7 +44,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("reasoning_env.integrations.trl", None)
 
 
-async def test_score_reward_function_judges_dataset_columns_as_rows(adapter: Any) -> None:
+async def test_score_reward_function_joins_dataset_columns_into_rows_that_are_judged(adapter: Any) -> None:
     bridge = AskedBridge()
     reward = adapter.score_reward(bridge, "math")
     extras: dict[str, Any] = {}

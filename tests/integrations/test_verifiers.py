@@ -186,7 +186,9 @@ async def test_taskset_judges_answers_to_user_tasks() -> None:
     task._bridge().close()
 
 
-async def test_infrastructure_error_is_raised_in_the_verifiers_package(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_infrastructure_error_during_judging_is_raised_to_the_verifiers_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Down:
         async def averdict(self, reference: str, completion: str) -> None:
             raise ScoringError("a completion could not be judged")

@@ -546,7 +546,7 @@ async def test_incomplete_request_bodies_time_out_and_free_memory(
 
 
 @pytest.mark.usefixtures("narrow")
-async def test_disconnected_clients_free_memory() -> None:
+async def test_memory_of_requests_is_freed_when_their_clients_disconnect() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:
         for _ in range(4):

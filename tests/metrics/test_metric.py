@@ -47,7 +47,7 @@ def test_count_metric_becomes_a_prometheus_counter() -> None:
     assert scraped(count) == ["reasoning_problems_failures_total 3.0"]
 
 
-def test_labelled_count_metric_also_reports_the_sum_of_its_labels() -> None:
+def test_labelled_count_metric_also_reports_the_total_over_its_labels() -> None:
     count = reading("problems/flawed/CAUSE", Kind.COUNT, {"easy": 2, "wrong": 0})
     assert for_wandb([count]) == {"problems/flawed": 2, "problems/flawed/easy": 2, "problems/flawed/wrong": 0}
     assert scraped(count) == [

@@ -159,7 +159,7 @@ def test_progress_line_has_totals_since_the_start() -> None:
     assert rates.endswith(" step=4")
 
 
-def test_progress_line_has_recent_rates() -> None:
+def test_progress_line_has_the_rates_and_the_score_since_the_previous_line() -> None:
     now = [0.0]
     recorder = MetricsRecorder()
     reader = ProgressReader(recorder, lambda: now[0])

@@ -239,7 +239,7 @@ async def test_questions_of_a_task_with_many_questions_and_task_params_are_held_
     assert await evaluation_set.has_question(make_problem(VAST, question=question))
 
 
-async def test_resumed_evaluation_set_generates_finished_problems_but_returns_only_others() -> None:
+async def test_resumed_evaluation_set_makes_all_problems_again_but_returns_only_unfinished_ones() -> None:
     """Finished problems are generated again, because later problems must not repeat their questions."""
     workers = FakeWorkers()
     problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)

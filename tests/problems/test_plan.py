@@ -193,12 +193,16 @@ async def test_default_training_leaves_gameable_tasks_out(caplog: pytest.LogCapt
         ({"rewards": "plain", "tasks": "probability/*,gcd"}, False),
     ],
 )
-async def test_gameable_task_is_trained_if_the_tasks_setting_names_it(fields: dict[str, Any], trained: bool) -> None:
+async def test_gameable_task_is_used_in_training_if_the_tasks_setting_names_it(
+    fields: dict[str, Any], trained: bool
+) -> None:
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
 
 
 @pytest.mark.parametrize(("tasks", "trained"), [("all", False), ("rlve/*,gcd", False), ("rlve/Poor,gcd", True)])
-async def test_gameable_user_task_is_trained_only_if_the_tasks_setting_names_it(tasks: str, trained: bool) -> None:
+async def test_gameable_user_task_is_used_in_training_only_if_the_tasks_setting_names_it(
+    tasks: str, trained: bool
+) -> None:
     others = (TaskInfo("rlve/Poor", "rlve", "1 is right in most problems"), TaskInfo("rlve/Rich", "rlve"))
     library = replace(LIBRARY, tasks=(*LIBRARY.tasks, *others))
     chosen = await plan_tasks(ReasoningSettings(tasks=tasks), library, LibraryChecker())
@@ -206,7 +210,7 @@ async def test_gameable_user_task_is_trained_only_if_the_tasks_setting_names_it(
     assert "rlve/Poor" in chosen.tasks
 
 
-async def test_log_names_the_flaw_of_a_gameable_task_that_is_trained(caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_names_the_flaw_of_a_gameable_task_selected_for_training(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     await plan(rewards="plain", tasks="coin_flip,gcd")
     [(told,)] = [record.args for record in caplog.records]
@@ -283,7 +287,7 @@ def test_member_tasks_of_the_composite_task_get_the_task_params_set_for_them() -
     assert composed == {"composite": {"datasets": members}}
 
 
-async def test_description_of_a_run_is_unchanged_after_json_encoding() -> None:
+async def test_description_of_a_run_is_unchanged_after_json_encoding_and_decoding() -> None:
     """A checkpoint contains lists, so the description must not contain tuples."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")

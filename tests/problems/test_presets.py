@@ -80,7 +80,7 @@ async def test_answers_published_with_a_preset_earn_full_score(library: Library,
 
 
 @on_one_loop
-async def test_preset_answer_gets_the_library_score_and_a_separate_strict_score(library: Library) -> None:
+async def test_answer_to_a_preset_problem_gets_the_library_score_and_a_separate_strict_score(library: Library) -> None:
     (problem,) = await make(library[0], "rg-easy", "game_of_life_halting", samples=1)
     plain, strict = [await library[0].score(problem, ["perhaps"], plainly=plainly) for plainly in (True, False)]
     assert (plain[0].score, strict[0].score) == (1.0, 0.0)

@@ -31,6 +31,6 @@ def test_task_with_repeated_questions_is_reported_once() -> None:
     assert sum(named) == 1
 
 
-def test_task_with_few_repeats_is_not_reported() -> None:
+def test_task_that_rarely_repeats_a_question_is_not_reported() -> None:
     repeats = RepeatCounter()
     assert not any(repeats.add("gcd", str(number % 280)) for number in range(300))

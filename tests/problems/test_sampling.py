@@ -225,7 +225,7 @@ def test_random_levels_stay_below_the_lowest_excluded_level() -> None:
     assert max(spec.level or 0.0 for spec in specs if spec.task != "maze") > 0.9
 
 
-def test_new_attempt_after_a_rejection_avoids_excluded_levels() -> None:
+def test_new_attempt_after_a_rejected_problem_avoids_excluded_levels() -> None:
     sampler = make_sampler({"a": 1.0})
     spec = next(spec for spec in (sampler.draw(index, 0) for index in range(50)) if (spec.level or 0.0) > 0.6)
     assert sampler.redraw(spec).level == spec.level

@@ -123,5 +123,5 @@ def test_ignored_settings_are_dropped_and_reported(
         ({"eval_preset": "rg-easy", "system_prompt": "Think."}, ["env.system_prompt"]),
     ],
 )
-def test_evaluate_command_reports_settings_without_effect(settings: Mapping[str, Any], ignored: list[str]) -> None:
+def test_evaluate_command_reports_settings_that_have_no_effect(settings: Mapping[str, Any], ignored: list[str]) -> None:
     assert read_request({f"env.{name}": value for name, value in settings.items()}).ignored == ignored

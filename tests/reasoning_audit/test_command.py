@@ -167,7 +167,7 @@ def test_the_option_named_fail_on_sets_the_lowest_severity_that_fails_the_audit(
 
 
 @pytest.mark.parametrize("name", ["mine.jsonl", "my_rewards.py", "folder"])
-def test_audit_replaces_no_file_that_an_audit_did_not_write(run: Run, name: str) -> None:
+def test_audit_overwrites_only_output_files_that_an_audit_wrote(run: Run, name: str) -> None:
     Path("folder").mkdir()
     Path("mine.jsonl").write_text('{"question": 1}\n')
     Path("my_rewards.py").write_text("def score(completion): ...\n")
@@ -187,6 +187,6 @@ def test_audit_prints_its_table_if_the_disk_is_full(
 
 
 @pytest.mark.usefixtures("audited")
-def test_audit_result_file_of_an_older_version_is_overwritten(run: Run) -> None:
+def test_audit_result_file_with_an_older_version_number_is_overwritten(run: Run) -> None:
     Path("audit.json").write_text('{"version": 0, "audits": []}')
     assert run() == 0

@@ -49,7 +49,7 @@ def test_no_test_answers_are_derived_from_a_missing_reference_answer() -> None:
 
 
 @given(st.text())
-def test_function_perturb_returns_a_different_answer(answer: str) -> None:
+def test_the_function_named_perturb_returns_a_different_answer(answer: str) -> None:
     assert perturb(answer).casefold() != answer.casefold()
 
 
@@ -60,7 +60,7 @@ def test_function_perturb_returns_a_different_answer(answer: str) -> None:
         *[("½ ", "½ x"), ("", "x")],
     ],
 )
-def test_function_perturb_changes_the_last_letter_or_digit(answer: str, perturbed: str) -> None:
+def test_the_function_named_perturb_changes_the_last_letter_or_digit(answer: str, perturbed: str) -> None:
     assert perturb(answer) == perturbed
 
 
@@ -107,6 +107,6 @@ def test_audit_submits_an_answer_that_is_right_for_a_different_problem() -> None
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
-def test_question_submitted_as_answer_is_cut_at_a_whole_character() -> None:
+def test_question_submitted_as_answer_is_cut_without_splitting_a_character() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)

@@ -41,7 +41,7 @@ def test_last_audit_line_counts_passed_tasks() -> None:
     )
 
 
-def test_last_audit_line_says_failed_if_only_the_findings_fail_the_audit() -> None:
+def test_last_audit_line_says_failed_if_every_task_passed_but_the_findings_fail_the_audit() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 
@@ -56,7 +56,7 @@ def test_audit_report_is_unchanged_after_json_encoding_and_decoding() -> None:
     assert TypeAdapter(Report).validate_json(encode_report(report)) == report
 
 
-def test_audit_report_records_seed_library_and_rewards(saved: Any) -> None:
+def test_audit_report_records_the_seed_and_the_library_and_the_rewards(saved: Any) -> None:
     assert (saved["scores"], saved["seed"]) == ("the scores of training", 42)
     assert saved["library"] == {"version": "1.2", "path": "/library"}
     assert saved["modules"] == {}

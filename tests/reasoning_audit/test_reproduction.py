@@ -19,7 +19,7 @@ def test_printed_score_command_reproduces_a_finding() -> None:
 
 
 @pytest.mark.parametrize("answer", [" ", "<answer>4</answer>"])
-def test_finding_shows_the_audit_command_if_a_score_command_cannot_contain_the_answer(answer: str) -> None:
+def test_finding_shows_the_audit_command_if_the_score_command_cannot_repeat_its_answer(answer: str) -> None:
     assert OwnCommands("again", program="program").score(problem_of(make_spec("maze")), answer) == "again"
 
 

@@ -153,7 +153,7 @@ def test_audit_finds_a_score_function_that_accepts_substrings() -> None:
 
 
 @pytest.mark.parametrize("may_read", [True, False])
-def test_score_function_reads_files_in_an_audit_only_with_permission(
+def test_score_function_may_read_files_during_an_audit_only_with_permission(
     folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool
 ) -> None:
     (folder / "my_rewards.py").write_text(FUNCTIONS.replace("secret.txt", str(folder / "data" / "secret.txt")))

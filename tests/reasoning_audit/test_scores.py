@@ -56,7 +56,7 @@ def test_mean_shortcut_score_counts_0_for_problems_to_which_the_shortcut_has_no_
         ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
     ],
 )
-def test_low_score_of_right_answers_or_high_score_of_changed_answers_is_a_fault(
+def test_low_score_of_right_answers_or_high_score_of_slightly_changed_answers_is_a_fault(
     oracle: list[float], perturbed: list[float], fault: str | None
 ) -> None:
     assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
@@ -95,7 +95,7 @@ async def test_audit_confirms_a_suspected_fault_on_more_problems(paid_until: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_audit_adds_problems_only_once_for_a_task_left_out_of_training() -> None:
+async def test_audit_adds_problems_only_once_for_a_fault_in_a_task_left_out_of_training() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 

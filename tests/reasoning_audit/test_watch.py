@@ -25,7 +25,7 @@ from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, ki
         ("compile", (CANARY, ""), None),
     ],
 )
-def test_audit_recognizes_side_effects_of_an_answer_in_python_audit_events(
+def test_side_effects_of_an_answer_are_recognized_from_audit_events_of_python(
     event: str, arguments: tuple[object, ...], kind: str | None
 ) -> None:
     assert kind_of(event, arguments) == kind

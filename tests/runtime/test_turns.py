@@ -30,7 +30,7 @@ async def test_100_short_sequences_take_as_many_event_loop_turns_as_one() -> Non
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
-async def test_event_loop_runs_other_tasks_between_long_sequences() -> None:
+async def test_event_loop_runs_other_coroutines_between_two_long_sequences_of_numbers() -> None:
     alone = await turns_of_others([NUMBERS_PER_TURN])
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 

@@ -253,7 +253,7 @@ def test_state_that_json_cannot_represent_is_not_saved(take: Take) -> None:
     assert read_checkpoint(folder / LATEST).step == 6
 
 
-def test_saving_checkpoints_resumes_after_a_full_disk(
+def test_checkpoints_are_saved_again_after_the_full_disk_has_space(
     take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()
@@ -432,7 +432,7 @@ def test_load_method_returns_the_state_of_a_checkpoint_only_once(take: Take, lea
     assert store.load() is None
 
 
-def test_prefetched_problems_are_discarded_on_resume_with_an_accepted_setting_change(
+def test_prefetched_problems_are_discarded_if_the_user_accepts_changed_settings_on_resume(
     take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave(5)

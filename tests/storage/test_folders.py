@@ -17,7 +17,7 @@ def test_library_checkout_is_found_in_the_given_folder(tmp_path: Path, caplog: p
 
 
 @pytest.mark.parametrize("inside", [".", "reasoning_gym"])
-def test_library_checkout_without_package_logs_a_warning(
+def test_warning_is_logged_if_the_library_checkout_lacks_the_package_folder(
     tmp_path: Path, inside: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "reasoning-gym" / inside).mkdir(parents=True)

@@ -212,7 +212,7 @@ def test_file_of_rows_opened_without_settings_has_no_header(reopen: Open, path: 
     assert reopen(None).keys == {"1"}
 
 
-def test_header_file_is_readable_by_its_owner_only(reopen: Open, path: Path) -> None:
+def test_header_file_of_a_keyed_file_is_readable_by_its_owner_only(reopen: Open, path: Path) -> None:
     reopen()
     assert stat.S_IMODE(header_path(path).stat().st_mode) == 0o600
 

@@ -309,7 +309,7 @@ def test_easy_circuit_logic_problems_are_rejected_except_for_the_declared_share(
     assert abs(sum(served) / 400 - rule.served) < 0.06
 
 
-def test_problems_with_wrong_answers_are_never_served() -> None:
+def test_problems_with_a_wrong_reference_answer_are_never_served() -> None:
     rules = [rule for task in TASKS.values() for rule in task.rejected if rule.cause is Cause.WRONG]
     assert rules and not any(rule.served for rule in rules)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reasoning_env.tasks import MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task, question_count
 
 
-def test_question_count_of_a_level_is_the_declared_count_of_the_nearest_level() -> None:
+def test_level_without_a_declared_question_count_gets_the_count_of_the_nearest_level() -> None:
     task = find_task("coin_flip")
     assert [question_count("coin_flip", level) for level in (None, *QUESTION_LEVELS)] == list(task.question_counts)
     assert question_count("coin_flip", 0.1) == task.question_counts[1]

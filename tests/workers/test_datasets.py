@@ -98,7 +98,7 @@ def test_cached_dataset_gives_the_same_items_as_a_newly_built_dataset(cache: Dat
 
 
 @pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
-def test_new_params_or_seeds_rebuild_a_dataset_as_the_task_declares(
+def test_dataset_is_rebuilt_only_for_the_params_and_seeds_that_the_task_declares(
     cache: DatasetCache, factory: Factory, task: str, builds: int
 ) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):
@@ -174,7 +174,7 @@ def test_dataset_is_built_only_once_for_several_items(cache: DatasetCache, facto
     assert factory.built == [PER_SEED]
 
 
-def test_building_a_dataset_of_all_items_does_not_change_cached_datasets(cache: DatasetCache) -> None:
+def test_building_a_dataset_of_several_items_does_not_change_cached_datasets(cache: DatasetCache) -> None:
     _item(cache, ON_CLASS, 0, EASY)
     cache.get_whole(ON_CLASS, HARD, 0, 2)
     assert _item(cache, ON_CLASS, 1, EASY)["data"] == "data of width 1"

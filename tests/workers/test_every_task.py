@@ -218,7 +218,7 @@ def test_reference_answers_get_full_score(served: list[Served]) -> None:
     assert len(scored) > 0.85 * len(served)
 
 
-def test_answer_of_the_prompt_example_earns_at_most_0_35(served: list[Served]) -> None:
+def test_submitting_the_example_answer_of_the_prompt_earns_at_most_0_35(served: list[Served]) -> None:
     assert EXAMPLE_ANSWER
     assert [one.name for one in served if one.example.score > 0.35] == []
 

@@ -167,7 +167,7 @@ async def test_new_fork_server_gives_no_access_to_a_folder_that_replaced_a_grant
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_new_fork_server_gives_access_to_unchanged_granted_folders(folders: Folders) -> None:
+async def test_new_fork_server_gives_access_to_granted_folders_that_were_not_replaced(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         await _replace_fork_server(pool)
         assert await _reads(pool, folders.data / "text") == READ

@@ -58,7 +58,7 @@ number_lists = st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=12, u
 
 
 @given(number_lists)
-def test_level_interpolation_is_monotonic(levels: list[int]) -> None:
+def test_interpolated_parameter_never_falls_as_the_level_rises(levels: list[int]) -> None:
     values = [interpolate(levels, (len(levels) - 1) * level) for level in LEVELS]
     assert [interpolate(levels, position) for position in range(len(levels))] == levels
     assert values == sorted(values)
@@ -132,13 +132,13 @@ def test_level_0_does_not_exceed_the_default_parameters_of_the_library(
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_parameters_with_different_numbers_of_values_are_interpolated() -> None:
+def test_parameters_are_interpolated_even_if_their_lists_have_different_numbers_of_values() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 
 
 @given(st.floats(0.0, 1.0))
-def test_level_is_rounded_to_the_nearest_step(level: float) -> None:
+def test_level_is_rounded_to_the_nearest_step_of_the_level_scale(level: float) -> None:
     resolved = difficulty_of(scalar("high", [10, 1000])).parameters("made_up", level)
     assert resolved.level is not None
     assert abs(resolved.level - level) <= 0.5 / LEVEL_STEPS
@@ -252,7 +252,7 @@ def test_parameters_of_library_tasks_differ_between_levels(difficulty: Difficult
     assert alike == []
 
 
-def test_levels_of_library_tasks_are_monotonic(difficulty: DifficultyMap) -> None:
+def test_each_parameter_of_a_library_task_only_rises_or_only_falls_with_the_level(difficulty: DifficultyMap) -> None:
     turning = []
     for task in TASKS:
         params = [difficulty.parameters(task, level).params for level in LEVELS]

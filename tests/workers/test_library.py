@@ -155,7 +155,7 @@ def test_reference_answer_is_corrected_unless_the_original_is_requested() -> Non
     assert answers == ["son-in-law", "son-in-law", "father-in-law", "father-in-law"]
 
 
-def test_plain_and_strict_rewards_serve_the_same_problems() -> None:
+def test_same_problems_are_served_with_plain_and_with_strict_rewards() -> None:
     library = Library(None)
     request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)

@@ -95,7 +95,7 @@ async def test_answer_that_closes_the_worker_connection_scores_zero(pool: Worker
     assert _shape(verdicts) == [RIGHT, (0.0, Reason.CRASH), WRONG]
 
 
-async def test_scoring_raises_if_the_worker_is_killed_after_it_disconnects(pool: WorkerPool) -> None:
+async def test_scoring_raises_if_a_worker_disconnects_and_is_then_killed(pool: WorkerPool) -> None:
     """The worker is killed after it closed its connection, within the grace period."""
     kill_late = "import time\nos.close(3)\ntime.sleep(0.1)\nos.kill(os.getpid(), 9)"
     with pytest.raises(ScoringError, match=r"killed by another process or the kernel \(SIGKILL\)$"):
@@ -373,7 +373,7 @@ async def test_answer_that_forges_a_reply_scores_zero(pool: WorkerPool) -> None:
         assert (pool.stats.protocol_faults, pool.stats.workers_replaced) == (2 * count, 2 * count)
 
 
-async def test_verdict_that_a_worker_sends_before_the_request_is_rejected(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_verdict_is_rejected_if_the_worker_sends_it_before_the_request(pool: WorkerPool, tmp_path: Path) -> None:
     """The worker sends a valid verdict, then a verdict on an answer that was not sent yet."""
     problem = await make(pool, seed=3)
     early = encode_frame(GENUINE) + encode_frame({**GENUINE, "id": 2, "score": 1.0, "reason": "no such reason"})
@@ -383,7 +383,7 @@ async def test_verdict_that_a_worker_sends_before_the_request_is_rejected(pool: 
     assert pool.stats.protocol_faults == 1
 
 
-def test_verdict_that_a_worker_sends_for_an_earlier_answer_is_rejected() -> None:
+def test_verdict_is_rejected_if_the_worker_sends_it_for_an_earlier_answer() -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame(GENUINE, b""), 1, "answer")
 

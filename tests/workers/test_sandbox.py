@@ -140,7 +140,9 @@ async def test_sandbox_layers_are_logged_once(
         ({"any layer": "sandbox_verifiers is off"}, False),
     ],
 )
-def test_sandbox_lacks_a_filter_if_landlock_or_seccomp_is_missing(missing: dict[str, str], told: bool) -> None:
+def test_sandbox_counts_as_lacking_a_filter_if_landlock_or_seccomp_is_missing(
+    missing: dict[str, str], told: bool
+) -> None:
     assert lacks_a_filter(Restrictions([], [], missing)) == told
 
 

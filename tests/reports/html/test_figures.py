@@ -123,7 +123,7 @@ def test_report_compares_an_evaluation_with_published_models(tmp_path: Path) -> 
     ]
 
 
-def test_report_means_equal_the_evaluation_results(tmp_path: Path) -> None:
+def test_means_in_the_report_equal_the_evaluation_results(tmp_path: Path) -> None:
     scores = {"gcd": (1.0, 0.0, 0.5), "maze": (0.0, 0.0, 1.0), "lcm": (0.99, 0.25, 0.0)}
     lines = [
         group(rollout(score), rollout(0.0), task=task, index=index)

@@ -179,7 +179,7 @@ def view(tab: Any, pages: dict[str, Path]) -> Iterator[View]:
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), [("usual", 1200, "light"), ("hostile", 360, "dark")])
-def test_page_views_open_without_script_errors(
+def test_each_view_of_the_page_opens_without_script_errors(
     tab: Any, pages: dict[str, Path], name: str, width: int, scheme: str
 ) -> None:
     view = View(tab, pages[name], width, scheme)
@@ -245,7 +245,7 @@ def test_hostile_names_in_an_evaluation_execute_no_code_in_the_page(
     view.close()
 
 
-def test_page_filters_select_groups(view: View) -> None:
+def test_filters_of_the_report_page_select_groups(view: View) -> None:
     view.show("rollouts")
     of_task = 30  # every group of a task is of the same kind
     found: list[tuple[dict[str, str], int]] = [
@@ -262,7 +262,7 @@ def test_page_filters_select_groups(view: View) -> None:
     assert int(view.choose(f_text="IDEA 88,")) <= 1
 
 
-def test_page_shows_a_corrected_answer(tab: Any, pages: dict[str, Path]) -> None:
+def test_page_shows_the_library_answer_that_a_reference_answer_corrects(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     view.choose(f_outcome="right")
@@ -327,7 +327,7 @@ def test_comparison_view_lists_changed_problems(view: View) -> None:
     assert view.page.locator("#overview .named .u-label").all_text_contents() == ["a model"]
 
 
-def test_comparison_shows_the_interval_of_the_difference(view: View) -> None:
+def test_comparison_shows_the_confidence_interval_of_the_difference(view: View) -> None:
     view.show("compare")
     shown = view.page.locator("#compare .spread")
     assert re.fullmatch(r"−0\.167, 95 %: −0\.\d{3} to \+0\.\d{3}", shown.get_attribute("title"))
