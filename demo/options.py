@@ -37,14 +37,14 @@ def read_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> Option
     )
     default_tasks = sorted([*RULES, *GUESSED_TASKS])
     parser.add_argument(
-        "--batches", metavar="N", type=int, default=10, help="batches that the trainer pulls (default: %(default)s)"
+        "--batches", metavar="N", type=int, default=10, help="number of batches to train on (default: %(default)s)"
     )
     parser.add_argument(
         "--skill",
         metavar="SHARE",
         type=float,
         default=DEFAULT_SKILL,
-        help="share of right rollouts that the policy reaches on the tasks that it knows (default: %(default)s)",
+        help="final share of right answers on the tasks that the policy knows (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",

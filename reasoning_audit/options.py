@@ -43,7 +43,8 @@ def add_options(parser: CommandParser) -> None:
         type=_levels,
         default=DEFAULT_LEVELS,
         metavar="LEVEL,LEVEL",
-        help=f"levels of difficulty to audit (default: {level_names(DEFAULT_LEVELS)})",
+        help=f"levels from 0 to 1 to audit; {DEFAULTS} stands for reasoning-gym's default parameters (default: "
+        f"{level_names(DEFAULT_LEVELS)})",
     )
     factors = [str(factor) for factor, _ in ROUNDS]
     help_text = (
@@ -57,7 +58,7 @@ def add_options(parser: CommandParser) -> None:
         type=Path,
         default=Path("audit.json"),
         metavar="FILE",
-        help="file for all results (default: %(default)s)",
+        help="file to write all results to (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
     parser.add_argument(

@@ -104,7 +104,8 @@ def _add_options(parser: CommandParser) -> None:
         type=problem_form,
         default="rows",
         metavar="FORM",
-        help="columns: all (`rows`), those of verl and SkyRL (`verl`), or of TRL (`trl`) (default: %(default)s)",
+        help="columns to write: all (`rows`), or those that verl and SkyRL (`verl`) or TRL (`trl`) read (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; parts share no questions"

@@ -72,7 +72,7 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
     common.add_argument(
         "--task-modules", metavar="NAMES", help="modules with your own tasks: importable names, or paths of .py files"
     )
-    common.add_argument("--checkout", metavar="FOLDER", help="folder that contains another reasoning_gym package")
+    common.add_argument("--checkout", metavar="FOLDER", help="folder with a reasoning_gym package to use instead")
     parser.add_argument("--task_modules", dest="task_modules", help=argparse.SUPPRESS)
 
 
