@@ -271,10 +271,10 @@ def defects_page(runs: Runs) -> str:
 This page lists the {len(lines)} known defects of reasoning-gym {runs.library}, in {len(rows)} of its {len(TASKS) - 1}
 tasks (without `composite`), and how strict rewards fix each defect.
 
-- **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings), with
-  the mean score of the answer. For each finding, `docs/defects.json` has a command that reproduces it.
+- **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings). Some
+  findings show the mean score of an answer. For each finding, `docs/defects.json` has a command that reproduces it.
 - **Seed**: `reasoning_gym.create_dataset(task, seed=SEED, size=1)[0]` makes the problem.
-- **Answer**: an answer that earns too much, or the library's wrong answer, cut to {SHOWN} characters.
+- **Answer**: the first {SHOWN} characters of an answer that shows the defect.
 - **Fix**: a word that the [table of fixes](#fixes) explains.
 
 We reported these defects to reasoning-gym, where the issues are open: {reported}.
