@@ -156,7 +156,7 @@ def test_bridge_without_a_score_function_raises_on_a_row(bridge: Bridge) -> None
         bridge.judge({"question": "?"}, [WRONG])
 
 
-def test_messages_method_raises_if_given_a_reference_instead_of_a_problem(bridge: Bridge) -> None:
+def test_messages_method_raises_on_a_problem_reference_instead_of_a_problem(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.messages(reference)

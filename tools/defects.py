@@ -88,7 +88,7 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_verifiers_of_guarded_tasks_never_execute_code_in_an_answer",
+    "tests/answers/test_guards.py::test_verifiers_that_parse_answers_within_limits_never_execute_code_in_an_answer",
 )
 TYPED = Fix(
     "typed",
@@ -154,7 +154,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.HEDGE_PAID: Fix(
         "one value",
         "Text beside the right value earns at most the score of a well-formed answer.",
-        "tests/answers/test_recorded_scores.py::test_recorded_scores_are_within_the_limits_for_right_and_wrong_answers",
+        "tests/answers/test_recorded_scores.py::test_recorded_scores_of_right_answers_are_high_enough_and_of_wrong_answers_low_enough",
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT,
     Defect.SCORE_OUT_OF_RANGE: Fix(

@@ -72,7 +72,7 @@ def test_formatting_around_an_answer_is_removed(name: str, framed: str, held: st
     assert name in texts(framed, result_names=NAMES)[held]
 
 
-def test_every_kind_of_removed_formatting_has_a_test_example() -> None:
+def test_every_kind_of_formatting_removed_from_answers_has_a_test_example() -> None:
     assert {name for name, _, _ in EXAMPLES} | {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
 
 
@@ -130,7 +130,7 @@ def test_translation_of_mathematical_notation_is_listed_among_removed_formatting
     assert texts("10x^7", is_formula=True)["10x^7"] == (MATHEMATICAL_NOTATION,)
 
 
-def test_no_answer_parser_has_a_question_parameter() -> None:
+def test_answer_parsers_have_no_question_parameter() -> None:
     """A parser that knew the question could find the answer in it."""
     modules = [import_module(name) for _, name, _ in pkgutil.walk_packages(answers.__path__, f"{answers.__name__}.")]
     functions = {value for module in modules for value in vars(module).values() if inspect.isfunction(value)}

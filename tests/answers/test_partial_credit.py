@@ -30,7 +30,7 @@ def test_higher_verifier_score_never_gives_lower_partial_credit(guess: float) ->
     assert earned == sorted(earned)
 
 
-def test_guessed_answers_include_question_lines_and_a_grid_of_zeros() -> None:
+def test_guessed_answers_include_lines_of_the_question_and_a_grid_of_zeros() -> None:
     entry = {"question": "Add one to each:\n1 2\n3 4", "answer": "2 3\n4 5", "metadata": {}}
     assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses(entry)
 
@@ -51,7 +51,7 @@ def test_guessed_answers_include_question_lines_and_a_grid_of_zeros() -> None:
         ),
     ],
 )
-def test_task_specific_guess_is_added_to_the_guesses_for_all_tasks(
+def test_task_specific_guess_is_tried_in_addition_to_the_guesses_for_all_tasks(
     task: str, metadata: dict[str, Any], guess: str
 ) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
@@ -59,7 +59,7 @@ def test_task_specific_guess_is_added_to_the_guesses_for_all_tasks(
     assert guess not in guesses(entry)
 
 
-def test_word_ladders_found_by_guessing_change_one_letter_per_step() -> None:
+def test_guessed_word_ladders_change_one_letter_per_step() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 

@@ -31,13 +31,13 @@ def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
     return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
 
 
-def test_partial_score_is_reduced_if_a_copy_of_the_question_also_scores() -> None:
+def test_partial_score_is_reduced_if_a_copy_of_the_question_also_earns_a_score() -> None:
     scores = {"a b c d": 0.6, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
 
 
 @pytest.mark.parametrize("score", [0.0, 0.05, 0.1, 1.0])
-def test_score_of_1_and_scores_up_to_0_1_are_not_rescaled(score: float) -> None:
+def test_perfect_score_and_scores_up_to_one_tenth_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
@@ -45,7 +45,7 @@ def test_only_strict_rewards_rescale_verifier_scores() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_copied_question_that_scores_1_does_not_lower_partial_credit() -> None:
+def test_partial_credit_of_an_answer_is_not_lowered_if_a_copy_of_the_question_scores_1() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
@@ -68,7 +68,7 @@ def test_verifier_error_is_raised_under_library_rewards() -> None:
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_error_of_the_verifier_is_raised_even_if_the_answer_has_a_wrong_value() -> None:
+def test_error_of_the_verifier_is_raised_even_if_the_answer_is_known_to_be_wrong() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -103,7 +103,7 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_verifier_also_scores_the_answer_inside_answer_tags_if_with_tags_is_set() -> None:
+def test_verifier_also_scores_the_answer_wrapped_in_answer_tags_if_with_tags_is_set() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
@@ -179,7 +179,7 @@ def test_answer_with_a_wrong_value_can_earn_partial_credit_from_the_verifier() -
     assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number) == pytest.approx(0.49)
 
 
-def test_answer_with_a_wrong_value_that_the_verifier_fully_accepts_scores_zero() -> None:
+def test_wrong_answer_scores_zero_even_if_the_library_verifier_gives_it_full_score() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number) == 0.0
 
 
@@ -188,7 +188,7 @@ def test_verifier_decides_the_score_if_a_task_has_several_right_answers() -> Non
 
 
 @pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is not 5", "5?", "It is 5, not 6."])
-def test_unparsable_answer_earns_at_most_0_1(answer: str) -> None:
+def test_unparsable_answer_earns_at_most_one_tenth(answer: str) -> None:
     assert judged(answer, "5", lambda said: 0.9, type=numbers.number) == 0.1
 
 
@@ -203,7 +203,7 @@ def test_answer_in_101_brackets_reaches_the_verifier_if_the_task_has_no_answer_t
     assert scored("[" * 101, lambda answer: 0.05) == 0.05
 
 
-def test_longer_string_that_contains_the_right_answer_earns_0_1() -> None:
+def test_longer_string_that_contains_the_right_answer_earns_one_tenth() -> None:
     assert judged("abcd", "abc", lambda answer: 0.7, type=types.text()) == 0.1
 
 
@@ -227,7 +227,7 @@ def test_partial_credit_is_capped_at_max_partial() -> None:
     assert judged("6", "5", lambda answer: 0.5, type=numbers.number, max_partial=0.01) == 0.01
 
 
-def test_plain_rewards_accept_other_notations_of_the_right_answer() -> None:
+def test_rewards_setting_plain_accepts_other_notations_of_the_right_answer() -> None:
     dataset: Any = FakeDataset(lambda answer: float(answer == "5"))
     entry = pickle.dumps({"question": "What is it?", "answer": "5", "metadata": {}})
     scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, accepts_forms=True, with_tags=False)

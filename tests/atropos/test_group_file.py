@@ -46,13 +46,13 @@ def test_line_of_the_group_file_has_trainer_fields_and_dump_fields() -> None:
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
 
 
-def test_line_of_the_group_file_has_token_counts_if_the_server_returns_no_tokens() -> None:
+def test_line_of_the_group_file_has_token_counts_even_if_the_server_returns_only_text() -> None:
     rollouts = [replace(make_rollout(score), tokens=(), masks=(), token_count=7) for score in (1.0, 0.0)]
     line = b"".join(encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd")))
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
 
 
-def test_unknown_token_count_in_a_group_file_is_read_as_none() -> None:
+def test_unknown_token_count_in_a_group_file_is_read_as_the_value_none() -> None:
     rollouts = [replace(make_rollout(1.0), tokens=(), masks=(), token_count=None)]
     line = b"".join(encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd")))
     assert read_group(line).rollouts[0].tokens is None
@@ -133,14 +133,14 @@ def test_group_that_json_cannot_represent_is_skipped_and_an_error_is_logged(
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["ERROR"]
 
 
-def test_process_command_raises_if_it_did_not_write_the_existing_parquet_file(tmp_path: Path) -> None:
+def test_process_command_raises_if_another_program_wrote_the_existing_parquet_file(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_bytes(b"PAR1")
     with pytest.raises(ConfigError, match="exists, but `process` did not write it"):
         check_path(str(path))
 
 
-def test_parquet_path_of_an_earlier_run_can_be_used_again(tmp_path: Path) -> None:
+def test_process_command_accepts_the_path_of_a_parquet_file_that_an_earlier_run_wrote(tmp_path: Path) -> None:
     path = tmp_path / "groups.parquet"
     path.write_bytes(b"PAR1")
     header_path(tmp_path / "groups.jsonl").write_text("{}")

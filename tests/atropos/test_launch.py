@@ -101,7 +101,7 @@ def test_base_url_is_read_from_an_environment_variable(
 TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v1', model_name: b}]"
 
 
-def test_server_option_raises_if_two_servers_are_configured(tmp_path: Path) -> None:
+def test_option_that_sets_a_server_field_raises_if_two_servers_are_configured(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
     with pytest.raises(ConfigError, match=r"openai\.timeout: .*several inference servers"):
         launch(tmp_path, content=TWO, openai__timeout="5")
@@ -123,11 +123,11 @@ def test_eval_seed_of_a_config_file_is_ignored_with_a_preset(tmp_path: Path) -> 
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
 
 
-def test_ignored_settings_that_the_config_class_reports_are_reported_once(tmp_path: Path) -> None:
+def test_launcher_does_not_repeat_ignored_settings_that_the_config_class_reports(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 
-def test_server_config_of_atropos_gets_server_type_auto(tmp_path: Path) -> None:
+def test_server_config_class_of_atropos_is_converted_with_the_server_type_auto(tmp_path: Path) -> None:
     class Own(ReasoningGymEnv):
         @classmethod
         def config_init(cls) -> Any:

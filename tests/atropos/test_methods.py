@@ -283,7 +283,9 @@ async def test_fake_server_needs_only_one_completion_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_expected_reply_format_is_used_if_a_mock_server_has_several_methods(chat: ChatFormat, kind: ReplyKind) -> None:
+def test_reply_format_that_the_environment_expects_selects_the_method_of_a_mock_server(
+    chat: ChatFormat, kind: ReplyKind
+) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 
@@ -305,7 +307,7 @@ async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     return manager.requests[0]
 
 
-async def test_stop_after_answer_setting_sends_the_stop_string(chat: ChatFormat) -> None:
+async def test_stop_string_is_sent_if_the_setting_stop_after_answer_is_on(chat: ChatFormat) -> None:
     asked = await asked_with(chat, stop_after_answer=True)
     assert asked["stop"] == ["</answer>"]
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
@@ -315,7 +317,7 @@ async def test_stop_string_is_not_sent_if_stop_after_answer_is_off(chat: ChatFor
     assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat, stop_after_answer=False))
 
 
-async def test_special_tokens_are_requested_if_they_mark_thinking(tokenizer: Any) -> None:
+async def test_server_is_asked_to_keep_special_tokens_if_special_tokens_mark_thinking(tokenizer: Any) -> None:
     marks = ("[THINK]", "[/THINK]")
     native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
     asked = await asked_with(native, stop_after_answer=False, keep_special_tokens=native.hides_thinking)

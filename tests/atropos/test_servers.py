@@ -93,7 +93,7 @@ async def test_tokenizer_check_accepts_a_server_that_refuses_text_prompts(manage
         await check_reading(manage(server.config("sglang")), tokenizer)
 
 
-async def test_server_without_endpoints_raises_a_one_line_error(found: Found) -> None:
+async def test_server_that_offers_no_known_route_raises_a_one_line_error(found: Found) -> None:
     async with InferenceServer(paths=[]) as server:
         with pytest.raises(ServerError, match=r"openai\.base_url") as raised:
             await found(server)
@@ -101,7 +101,7 @@ async def test_server_without_endpoints_raises_a_one_line_error(found: Found) ->
     assert server.url in str(raised.value)
 
 
-async def test_servers_with_unequal_reply_formats_all_use_the_weakest_format(found: Found) -> None:
+async def test_all_servers_use_the_reply_format_that_every_one_of_them_supports(found: Found) -> None:
     async with InferenceServer() as whole, InferenceServer(paths=["/v1/chat/completions"]) as chats:
         assert (await found(whole, chats)).reply_kind is ReplyKind.CHAT
 
@@ -119,7 +119,7 @@ def test_servers_of_different_types_raise(configs: list[ServerConfig]) -> None:
         complete_servers(configs, "tokenizer")
 
 
-def test_server_config_gets_the_default_tokenizer() -> None:
+def test_server_config_without_a_tokenizer_gets_the_default_tokenizer() -> None:
     bare, own = complete_servers([config(), config(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
     assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
 
@@ -135,7 +135,7 @@ def test_server_without_model_name_gets_the_default_name() -> None:
     assert server.model_name == APIServerConfig().model_name
 
 
-def test_atropos_server_baseline_config_is_used_unchanged() -> None:
+def test_config_of_the_atropos_class_named_server_baseline_is_used_unchanged() -> None:
     assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
 
 
@@ -159,7 +159,7 @@ def test_api_key_is_read_from_an_environment_variable(
 
 
 @pytest.mark.parametrize("server_type", ["completions", "chat"])
-async def test_query_of_base_url_and_configured_headers_are_sent(
+async def test_configured_headers_and_the_query_string_of_the_base_url_are_sent(
     manage: Manage, chat: ChatFormat, server_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_KEY", "azure-key")
@@ -327,7 +327,7 @@ async def test_request_metrics_of_atropos_are_reported(manage: Manage) -> None:
     assert metrics["server/server_0_eval_retry_rate"] == 1
 
 
-async def test_inference_weight_of_zero_blocks_requests_to_the_servers(manage: Manage) -> None:
+async def test_no_request_is_sent_to_the_servers_while_the_inference_weight_is_0(manage: Manage) -> None:
     manager = manage(config("chat"))
     await manager.update_weight(0.0)
     assert all(server.sem.locked() for server in manager.servers)

@@ -33,12 +33,12 @@ def test_soak_benchmark_reports_scored_groups_whose_problem_the_next_run_serves_
     assert list(put_back(runs, killed=[])) == [(12, (0.0, 1.0))]
 
 
-def test_soak_benchmark_does_not_report_groups_that_only_the_last_run_scored(tmp_path: Path) -> None:
+def test_soak_benchmark_reports_no_group_that_only_the_last_run_scored_as_served_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1]), run(tmp_path / "second", [1], scored=[1])]
     assert list(put_back(runs, killed=[])) == []
 
 
-def test_soak_benchmark_does_not_report_groups_of_a_killed_run_as_served_again(tmp_path: Path) -> None:
+def test_soak_benchmark_allows_problems_of_a_killed_run_to_be_served_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1], scored=[1]), run(tmp_path / "second", [1])]
     assert list(put_back(runs, killed=runs[:1])) == []
 

@@ -146,7 +146,9 @@ def test_error_names_differing_settings_if_evaluations_share_no_problem(
     assert str(refusal.value).endswith("evaluate both models with the same tasks, seed and release of reasoning-gym")
 
 
-def test_differences_of_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_values_of_settings_that_differ_are_printed_shortened(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = [f"task{number}" for number in range(100)]
     first = write("a", {"task": [1.0]}, settings={"tasks": names, "task_params": {"gcd": 1}}, preset="rg-easy")
     second = write("b", {"task": [1.0]}, settings={"tasks": names[4:], "task_params": {"gcd": 2}}, preset="rg-hard")
@@ -163,7 +165,7 @@ def test_printed_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
 
 
-def test_comparison_table_names_both_folders_and_settings_that_differ(
+def test_comparison_table_names_the_two_folders_and_the_settings_that_differ(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
@@ -186,7 +188,9 @@ def test_report_page_shows_the_same_numbers_as_the_compare_command(write: Write,
     assert [{**row, "task": names[row["task"]]} for row in shown["tasks"]] == told["tasks"]
 
 
-def test_report_page_of_two_evaluations_names_changed_settings_and_problems(write: Write, tmp_path: Path) -> None:
+def test_report_page_of_two_evaluations_names_the_settings_and_the_questions_that_differ(
+    write: Write, tmp_path: Path
+) -> None:
     first = write("a", {"gcd": [1.0, 0.0]}, settings={"eval_temperature": 0.6})
     second = write_evaluation(
         tmp_path / "b",

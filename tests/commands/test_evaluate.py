@@ -133,7 +133,9 @@ def test_azure_api_version_and_key_header_are_sent(
     assert not [path for path in folder.glob("evals/*/*") if KEY in path.read_text()]
 
 
-def test_error_of_the_evaluate_command_names_the_refused_url_path(folder: Path, server: RightAnswers) -> None:
+def test_error_of_the_evaluate_command_names_the_url_path_that_the_server_refused(
+    folder: Path, server: RightAnswers
+) -> None:
     url = f"{server.url}/openai/deployments/d?api-version=2023"
     words = ["m", "--base-url", url, "--tasks", "exact", "--chat", "--openai.headers", f"{{api-key: {KEY}}}"]
     with pytest.raises(ReasoningEnvError, match="refuses POST /openai/deployments/d/chat/completions ") as raised:
@@ -167,7 +169,7 @@ def test_evaluate_function_raises_if_both_request_and_settings_are_given() -> No
 
 
 @pytest.mark.parametrize("model", ["aborts", "gateway"])
-def test_completion_that_the_server_breaks_off_counts_as_failed(
+def test_completion_broken_off_by_the_server_is_counted_as_failed(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     words = ["--base-url", url, "--tasks", "exact", "--limit", "3", "--env.startup_timeout_s", "0.1", "--json"]
@@ -199,7 +201,7 @@ def test_completion_refused_by_the_model_or_a_filter_is_scored_with_reason_refus
     ("words", "server_type"),
     [([], "chat"), (["--env.chat_template", "plain"], "openai"), (["--env.chat_template", "plain", "--chat"], "chat")],
 )
-def test_chat_template_and_chat_options_select_the_server_type(
+def test_the_options_named_chat_template_and_chat_select_the_server_type(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], words: list[str], server_type: str
 ) -> None:
     assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", "--json", *words) == 0
@@ -220,7 +222,7 @@ def test_error_of_the_evaluate_command_hides_the_api_key(
         evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
-def test_evaluate_command_function_applies_its_defaults_argument(
+def test_the_function_named_evaluate_command_uses_its_argument_named_defaults(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
@@ -267,7 +269,9 @@ def test_openai_base_url_variable_selects_the_server(
     assert "http://mine:8000/v1" in capsys.readouterr().out
 
 
-def test_dry_run_option_prints_the_number_of_problems(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_named_dry_run_prints_the_number_of_problems(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     address = "http://user:secret@host:8000/v1"
     assert evaluate(folder, "m", "--tasks", "exact", "--limit", "3", "--base-url", address, "--dry-run") == 0
     model, plan = capsys.readouterr().out.splitlines()
@@ -311,7 +315,7 @@ def test_evaluate_command_reports_training_settings_as_ignored(
 
 
 @pytest.mark.parametrize("only", ["--dry-run", "--print-config"])
-def test_dry_run_and_print_config_options_report_ignored_settings(
+def test_the_options_named_dry_run_and_print_config_report_ignored_settings(
     folder: Path, caplog: pytest.LogCaptureFixture, only: str
 ) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", "--env.group_size", "8", only) == 0
@@ -348,7 +352,7 @@ def test_max_tokens_option_limits_completions(
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_fail_under_option_raises_if_the_score_is_lower(score: float | None, fails: bool) -> None:
+def test_the_option_named_fail_under_raises_if_the_score_is_lower(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=score), 0.8, None)
 
@@ -357,7 +361,7 @@ def test_fail_under_option_raises_if_the_score_is_lower(score: float | None, fai
     ("failed", "least", "most_failed", "fails"),
     [(6, 0.8, None, True), (6, None, None, False), (6, None, 0.7, True), (6, 0.8, 0.8, False), (0, 0.8, None, False)],
 )
-def test_max_failed_option_raises_if_too_many_completions_failed(
+def test_the_option_named_max_failed_raises_if_too_many_completions_failed(
     failed: int, least: float | None, most_failed: float | None, fails: bool
 ) -> None:
     said = r"--max-failed: 6 of 8 completions failed \(75%\), more than the allowed "

@@ -34,7 +34,7 @@ def test_help_of_the_program_lists_all_commands(
 
 
 @pytest.mark.parametrize("argv", [("evaluate", "help"), ("help", "serve"), ("settings", "help"), ("process", "help")])
-def test_argument_help_shows_the_help_of_a_command(
+def test_word_help_as_an_argument_shows_the_help_of_a_command(
     tmp_path: Path, argv: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(tmp_path, *argv) == 0
@@ -101,7 +101,9 @@ def test_error_begins_with_the_command_that_the_user_typed(
     assert capsys.readouterr().err.startswith(f"{shown} taks: there is no command 'taks'")
 
 
-def test_install_advice_lists_packages_of_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_advice_lists_the_packages_of_the_missing_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needed = ["aiohttp>=3", 'pyarrow>=19; extra == "data"', 'ray[data]<3,>=2.60; extra == "ray"']
     monkeypatch.setattr(folders, "FOLDER", tmp_path)
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: needed)

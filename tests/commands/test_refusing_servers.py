@@ -88,7 +88,9 @@ def refuse_temperature(request: Request) -> str | None:
     return said if "temperature" in request else None
 
 
-def test_results_record_the_sent_parameters_and_their_changes(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_sent_parameters_and_changes_after_refusals_are_recorded_in_the_results(
+    server: RefusingServer, evaluate: Evaluate
+) -> None:
     server.refuse = refuse_temperature
     results = evaluate()
     assert results["settings"]["eval_temperature"] == 0.6
@@ -100,7 +102,7 @@ def test_results_record_the_sent_parameters_and_their_changes(server: RefusingSe
     }
 
 
-def test_results_table_of_a_preset_says_that_the_server_refused_the_temperature(
+def test_results_table_says_that_the_server_refused_the_temperature_of_the_preset(
     server: RefusingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = refuse_temperature
@@ -112,7 +114,7 @@ def test_results_table_of_a_preset_says_that_the_server_refused_the_temperature(
     assert "Not as requested" not in table
 
 
-def test_results_table_lists_refused_parameters_and_the_answering_model(
+def test_results_table_lists_refused_parameters_and_the_model_named_in_the_replies(
     server: RefusingServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.refuse = refuse_temperature

@@ -59,7 +59,7 @@ def test_rescored_rollout_with_the_same_score_counts_as_unchanged(dumped: Dump, 
     ]
 
 
-def test_rollout_whose_reference_names_a_dataset_item_is_rescored(dumped: Dump, rescore: Rescore) -> None:
+def test_rollout_whose_problem_reference_names_a_dataset_item_is_rescored(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(dumped({**item, "reference": item["reference"].replace(":5:", ":5+3/50:")}))
     assert (result["tasks"][0]["rollouts"], result["changes"]) == (1, [])
@@ -97,14 +97,16 @@ def test_rescore_command_leaves_out_rollouts_whose_problem_cannot_be_made_again(
     assert "no such puzzle" in broken
 
 
-def test_rescore_command_escapes_model_text(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rescore_command_escapes_control_characters_of_model_text(
+    dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rescore_command([str(dumped(line("exact", 5, [PAID_FOR_NOTHING])))], folder)
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
 
 
-def test_columns_option_without_out_option_raises(dumped: Dump, folder: Path) -> None:
+def test_the_option_named_columns_without_the_option_named_out_raises(dumped: Dump, folder: Path) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     with pytest.raises(ConfigError, match="--columns needs --out"):
         rescore_command([str(path), "--columns", "reference=gts"], folder)

@@ -73,7 +73,7 @@ def test_score_command_reads_utf8_from_stdin_on_an_ascii_terminal(
     assert json.loads(capsys.readouterr().out)["read"] == "schön"
 
 
-def test_score_command_escapes_a_completion_read_from_a_pipe(
+def test_score_command_escapes_control_characters_of_a_completion_read_from_a_pipe(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("<answer>\x1b[2J</answer>"))

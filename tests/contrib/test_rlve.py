@@ -62,7 +62,9 @@ async def test_right_answers_of_every_rlve_environment_earn_1(session: Session[P
 
 
 @on_module_loop
-async def test_session_and_bridge_and_judge_server_give_equal_scores(session: Session[Problem]) -> None:
+async def test_rlve_scores_are_equal_through_the_session_and_the_bridge_and_the_judge_server(
+    session: Session[Problem],
+) -> None:
     """Compare the three with a right and a wrong answer to a problem of every environment."""
     problems = await asyncio.gather(*(session.make(task, 5, level=0.25) for task in session.plan.tasks))
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
@@ -83,7 +85,9 @@ async def test_session_and_bridge_and_judge_server_give_equal_scores(session: Se
     assert others == [by_session, by_session]
 
 
-def test_rlve_evaluation_scores_equal_scores_of_direct_judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_of_an_rlve_evaluation_equal_the_scores_of_direct_judging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Compare the scores of an evaluation of all environments with direct judging."""
     monkeypatch.chdir(tmp_path)
     with ConstantModel() as server:

@@ -34,12 +34,12 @@ def out(tmp_path: Path) -> Path:
     return out
 
 
-def test_output_rows_are_sorted_by_their_position(out: Path) -> None:
+def test_output_rows_are_sorted_by_their_position_in_the_input(out: Path) -> None:
     with unfinished_rows(out, MADE_WITH) as rows:
         assert [row["a"] for row in rows_by_position(rows)] == [9, 10]
 
 
-def test_temporary_rows_are_removed_when_the_output_is_complete(out: Path) -> None:
+def test_temporary_file_of_rows_is_removed_when_the_output_is_complete(out: Path) -> None:
     with unfinished_rows(out, MADE_WITH):
         pass
     assert not list(out.parent.iterdir())
@@ -56,7 +56,7 @@ def test_damaged_unfinished_output_file_raises(out: Path, line: str) -> None:
         pass
 
 
-def test_temporary_rows_of_a_finished_file_are_removed(out: Path) -> None:
+def test_temporary_file_of_rows_is_removed_if_the_output_file_is_finished(out: Path) -> None:
     write_card(out, {"made_with": MADE_WITH})
     out.touch()
     assert finished_card(out, MADE_WITH) == {"made_with": MADE_WITH}

@@ -112,9 +112,7 @@ async def test_every_column_of_problem_rows_has_the_same_type_for_all_tasks(writ
 
 
 @on_module_loop
-async def test_second_problems_call_with_the_same_arguments_writes_an_identical_file(
-    write: Write, tmp_path: Path
-) -> None:
+async def test_problems_command_writes_identical_files_for_the_same_arguments(write: Write, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         await write(tmp_path / name, 60)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
@@ -291,7 +289,7 @@ def test_problems_command_writes_rows_for_trl(tmp_path: Path, file: str) -> None
     assert Reference.parse(rows[0]["reference"]).task == "gcd"
 
 
-def test_problems_command_writes_evaluation_rows(tmp_path: Path) -> None:
+def test_problems_command_writes_problems_of_the_evaluation_set(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("env: {num_eval_samples_per_task: 3}")
     options = ["--evaluation", "--tasks", "gcd", "--config", str(tmp_path / "run.yaml")]
     assert problems_command([*options, "--out", str(tmp_path / "a.jsonl")], tmp_path) == 0

@@ -236,7 +236,7 @@ async def test_completions_that_do_not_become_training_rows_are_counted_by_reaso
 
 
 @on_module_loop
-async def test_selecting_training_rows_raises_if_the_rows_are_not_groups(
+async def test_selecting_training_rows_raises_if_the_input_rows_are_not_groups_of_rollouts(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
@@ -299,7 +299,7 @@ async def test_rows_judged_before_an_interruption_are_not_judged_again(
 
 
 @on_module_loop
-async def test_rescoring_a_folder_reads_all_files_of_rows_in_it(
+async def test_rescoring_a_folder_reads_every_file_in_it_that_holds_rows(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     row = {"reference": problem.reference, "completion": "none"}
@@ -333,7 +333,7 @@ def test_rescoring_a_folder_of_evaluations_reads_their_samples_files(tmp_path: P
 
 
 @on_module_loop
-async def test_rescoring_uses_the_thinking_formats_named_in_a_row(
+async def test_rescoring_uses_the_thinking_formats_that_the_row_names(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"

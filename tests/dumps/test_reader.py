@@ -91,7 +91,9 @@ def test_log_says_how_many_repeated_dump_lines_were_skipped(tmp_path: Path, capl
     ]
 
 
-def test_groups_of_a_copied_dump_are_read_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_groups_that_occur_in_a_dump_and_in_its_copy_are_read_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     lines = encode_group(passed(1), more={"time": 1.5}) + encode_group(passed(2), more={"time": 1.75})
     (tmp_path / "a.jsonl").write_bytes(lines)
     (tmp_path / "copy.jsonl").write_bytes(lines.replace(b"\n", b"\r\n"))

@@ -149,7 +149,7 @@ def test_groups_with_unequal_scores_are_delivered_before_the_run_ends(ended: Fut
 
 
 @each_orderly_end
-def test_ended_environment_disconnects_and_logs_the_signal(ended: Futures, name: str) -> None:
+def test_environment_ended_by_a_signal_logs_the_signal_and_disconnects(ended: Futures, name: str) -> None:
     end = ended[name].result()
     assert end.training.proxy.disconnected == [0]
     [told] = error_lines(end.environment)

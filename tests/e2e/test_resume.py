@@ -138,7 +138,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
         return Stopped(*futures["stop_and_resume"].result(), futures["run_through"].result())
 
 
-def test_resumed_runs_serve_the_problems_of_an_uninterrupted_run(stopped: Stopped) -> None:
+def test_resumed_runs_serve_the_same_problems_as_an_uninterrupted_run(stopped: Stopped) -> None:
     for piece in stopped.pieces:
         assert piece.positions == sorted(set(piece.positions))
         expected = [stopped.reference[position] for position in piece.positions]
@@ -166,7 +166,7 @@ def test_run_resumed_after_sigterm_repeats_no_scored_problem(stopped: Stopped) -
             assert not set(after.positions) & before.scored
 
 
-def test_runs_stopped_for_the_resume_tests_have_problems_in_flight(stopped: Stopped) -> None:
+def test_resume_tests_stop_runs_while_problems_are_in_flight(stopped: Stopped) -> None:
     # Otherwise the tests above would pass even for a run that saves no state.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2

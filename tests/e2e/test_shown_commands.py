@@ -270,7 +270,7 @@ def test_documented_report_command_writes_a_page(newcomer: Newcomer, groups: Pat
     assert "</html>" in (newcomer.folder / "report.html").read_text()
 
 
-def test_documented_rescore_command_with_the_keep_option_writes_rows(newcomer: Newcomer, groups: Path) -> None:
+def test_documented_rescore_command_with_the_option_named_keep_writes_rows(newcomer: Newcomer, groups: Path) -> None:
     assert re.search(r"Wrote \d rows to sft\.jsonl", newcomer.run(KEEP))
     assert (newcomer.folder / "sft.jsonl").is_file()
 
@@ -330,7 +330,7 @@ def test_documented_compare_command_compares_evaluations(
 
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
-def test_documented_commands_named_tasks_score_and_settings_print_output(
+def test_documented_tasks_command_and_score_command_and_settings_command_print_output(
     newcomer: Newcomer, command: str, said: str
 ) -> None:
     names = {"Qwen/Qwen3-8B": TOKENIZER, **OWN_TASK}

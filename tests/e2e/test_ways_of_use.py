@@ -179,7 +179,7 @@ def test_package_is_importable_from_a_checkout(ways: Ways) -> None:
     probed(ways.from_checkout, REPOSITORY, "module", "core")
 
 
-def test_package_imports_if_the_repository_is_inside_another_source_tree(ways: Ways) -> None:
+def test_package_can_be_imported_if_the_repository_is_inside_another_source_tree(ways: Ways) -> None:
     found = probed(ways.dropped_in, ways.tree, "module", "core", "library")
     assert found["dotted"] == "environments.reasoning_gym_environment.reasoning_gym_environment"
 
@@ -198,7 +198,9 @@ def test_commands_run_if_the_repository_is_inside_another_source_tree(ways: Ways
 
 
 @pytest.mark.parametrize("how", [["-m", "environments.reasoning_gym_environment"], ["-m", "reasoning_gym_environment"]])
-def test_wrong_audit_option_prints_a_one_line_error_in_each_installation(ways: Ways, how: list[str]) -> None:
+def test_wrong_audit_option_prints_a_one_line_error_however_the_package_is_installed(
+    ways: Ways, how: list[str]
+) -> None:
     """Each installation has to recognize the ConfigError that the audit raises."""
     places = {"PYTHONPATH": str(ways.target)} if how[1] == "reasoning_gym_environment" else {}
     command = [sys.executable, *how, "audit", "--items", "0"]

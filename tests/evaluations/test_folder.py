@@ -104,7 +104,7 @@ def test_malformed_results_file_does_not_prevent_an_evaluation(begin: Begin, tmp
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_fifo_or_folder_as_results_file_does_not_hang(
+def test_fifo_or_folder_in_place_of_the_results_file_does_not_block_the_evaluation(
     begin: Begin, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = leave_unfinished(begin, tmp_path)

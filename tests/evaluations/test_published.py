@@ -22,7 +22,7 @@ def test_preset_has_the_published_number_of_tasks(name: str, tasks: int, asked: 
 
 
 @each_preset
-def test_exceptions_of_a_preset_name_only_tasks_of_the_preset(name: str) -> None:
+def test_tasks_listed_as_exceptions_of_a_preset_belong_to_the_preset(name: str) -> None:
     preset = load_published(name)
     assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
     assert preset.source

@@ -158,7 +158,7 @@ async def test_eval_repeats_setting_samples_several_completions_per_problem(eval
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
 
 
-async def test_library_score_of_a_completion_is_the_score_of_its_last_answer(evaluate: Any) -> None:
+async def test_library_score_is_the_score_that_the_library_gives_to_the_last_answer(evaluate: Any) -> None:
     thinking = "<think><answer>0.25</answer></think>"
     texts = (f"{thinking}<answer>1</answer>", f"<answer>1</answer>{thinking}", "<answer>1")
     _, results = await evaluate(*texts, preset=True)
@@ -182,7 +182,7 @@ async def test_dropped_problem_is_not_scored_zero(evaluate: Any, question: str, 
     assert session.dropped == [(question, dropped)]
 
 
-async def test_results_record_the_resolved_evaluation_plan(run: Any) -> None:
+async def test_results_record_the_evaluation_plan_with_its_defaults_filled_in(run: Any) -> None:
     """The settings do not contain the resolved numbers of problems and repeats."""
     _, results = await run("1.0", "0.5")
     settings = results["settings"]

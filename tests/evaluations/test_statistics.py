@@ -40,7 +40,7 @@ def test_interval_approximated_for_many_values_is_close_to_the_bootstrap_interva
         ([0.0] * 5, (-1.0, 1.0), Interval(-0.5218, 0.5218)),
     ],
 )
-def test_confidence_interval_of_equal_values_is_exact_and_not_empty(
+def test_confidence_interval_of_equal_values_has_the_exact_binomial_bounds(
     values: list[float], bounds: tuple[float, float], expected: Interval
 ) -> None:
     interval = bootstrap_interval(values, bounds=bounds)
@@ -62,7 +62,7 @@ def test_pass_at_k_is_unbiased(n: int, correct: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "correct", "k"), [(2, 1, 3), (2, 1, 0), (2, 3, 1), (2, -1, 1)])
-def test_pass_at_k_out_of_range_raises(n: int, correct: int, k: int) -> None:
+def test_pass_at_k_raises_if_an_argument_is_out_of_range(n: int, correct: int, k: int) -> None:
     with pytest.raises(ValueError, match=f"@{k} .*{correct} .*{n}$"):
         pass_at_k(n, correct, k)
 

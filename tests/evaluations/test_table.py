@@ -48,11 +48,11 @@ def remarks_of(**overall: Any) -> list[str]:
     return remarks(found)
 
 
-def test_results_table_notes_truncated_and_missing_answers_only_above_a_threshold() -> None:
+def test_results_table_mentions_truncated_and_missing_answers_only_if_they_are_frequent() -> None:
     assert remarks_of(reasons={"truncated": 0.09, "no_answer": 0.49}, failed=0) == []
 
 
-def test_note_on_truncated_completions_names_the_limit_and_the_option_to_raise_it() -> None:
+def test_note_on_truncated_completions_names_the_limit_and_the_option_that_raises_it() -> None:
     [remark] = remarks_of(reasons={"truncated": 0.1})
     assert remark.startswith("10% of completions were cut off without an answer: raise the limit")
     assert remark.endswith("2,048 tokens with the prompt (--max-tokens)")

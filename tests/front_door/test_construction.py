@@ -129,7 +129,7 @@ class Cycle:
 
 
 @pytest.mark.usefixtures("own_thresholds")
-def test_garbage_collector_frees_old_objects_after_100_000_new_objects() -> None:
+def test_full_garbage_collection_runs_after_100_000_new_objects() -> None:
     tune_garbage_collector()
     cycle = Cycle()
     freed = weakref.ref(cycle)

@@ -21,7 +21,7 @@ from .conftest import WRONG, Collect, MakeEnv, right
 
 
 @pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang"])
-async def test_group_is_collected_from_every_server_type(
+async def test_group_is_collected_from_each_server_type(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
     env = await make_env(kind, group_size=12, include_messages=True, system_prompt="Be brief.")

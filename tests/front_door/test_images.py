@@ -115,7 +115,7 @@ def test_services_of_compose_files_are_read_only_and_drop_all_capabilities() -> 
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in ours.values())
 
 
-def test_compose_judge_service_requires_a_token() -> None:
+def test_judge_service_of_the_compose_file_requires_an_access_token() -> None:
     assert SERVICES["judge"]["environment"]["REASONING_JUDGE_TOKEN"].startswith("${REASONING_JUDGE_TOKEN:?")
 
 

@@ -77,7 +77,7 @@ async def test_metrics_port_in_use_raises(workers: Any, server: InferenceServer)
             await env.env_manager()
 
 
-async def test_metrics_page_lists_all_metrics(
+async def test_documentation_page_on_metrics_lists_all_metrics(
     workers: Any, server: InferenceServer, tmp_path: Path, url: Callable[[], str]
 ) -> None:
     env = make_env_object(
@@ -100,6 +100,6 @@ def test_metrics_recommended_in_docs_exist() -> None:
     assert [name for name in watched if not any(re.fullmatch(pattern, name) for pattern in patterns)] == []
 
 
-def test_metrics_page_is_up_to_date() -> None:
+def test_documentation_page_on_metrics_is_up_to_date() -> None:
     text = metrics_page.PAGE.read_text()
     assert metrics_page.page(text) == text, "run `python -m tools.metrics_page`"

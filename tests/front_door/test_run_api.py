@@ -141,7 +141,7 @@ async def test_environments_with_different_instance_numbers_share_no_problem(
     assert await count_shared(serve, environments) == 0
 
 
-async def test_environments_that_save_no_checkpoints_serve_different_problems(
+async def test_two_environments_without_checkpoints_serve_no_problem_in_common(
     make: MakeEnv, serve: ServeGroups
 ) -> None:
     assert await count_shared(serve, [await make(), await make()]) == 0

@@ -52,7 +52,7 @@ async def test_permanent_server_fault_at_start_raises(make_env: MakeEnv, server:
         ("openai", True, "WARNING", r"the trainer must compute .* itself\. To get exact tokens, serve .* `vllm serve`"),
     ],
 )
-async def test_log_at_start_says_whether_the_server_returns_tokens(
+async def test_log_at_start_says_whether_the_server_returns_token_ids(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, has_trainer: bool, level: str, said: str
 ) -> None:
     env = await make_env(kind)

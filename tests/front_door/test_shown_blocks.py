@@ -142,7 +142,7 @@ def test_json_and_toml_blocks_of_the_docs_are_valid() -> None:
             tomllib.loads(block.text)
 
 
-def test_own_task_example_contains_the_lines_shown_in_the_docs() -> None:
+def test_example_of_a_user_task_contains_the_lines_shown_in_the_docs() -> None:
     shown = [block.text for block in PYTHON if "own_task.py" in (block.excuse or "")]
     example = textwrap.dedent((ROOT / "examples" / "own_task.py").read_text())
     # The page omits the type annotations.
@@ -176,5 +176,5 @@ def test_code_blocks_excluded_from_the_tests_exist_in_the_docs() -> None:
 
 
 @pytest.mark.parametrize("reason", sorted(set(NOT_HERE.values())))
-def test_reasons_for_not_running_a_code_block_name_existing_files(reason: str) -> None:
+def test_files_named_in_the_reason_for_not_running_a_code_block_exist(reason: str) -> None:
     assert [path for path in re.findall(r"[\w/]+\.py", reason) if "/" in path and not (ROOT / path).is_file()] == []

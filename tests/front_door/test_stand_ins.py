@@ -89,7 +89,7 @@ FAILURES: dict[str, Callable[[], AsyncMock]] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_failing_mock_server_drops_the_group(make: MakeEnv, failure: str) -> None:
+async def test_environment_drops_a_group_if_the_mock_server_fails(make: MakeEnv, failure: str) -> None:
     env = await make()
     call = FAILURES[failure]()
     env.server = SimpleNamespace(completion=call)
@@ -99,7 +99,7 @@ async def test_failing_mock_server_drops_the_group(make: MakeEnv, failure: str) 
     assert env._run.session.metrics.dropped == {"inference_failed": 1}
 
 
-async def test_mock_server_is_used_again_after_a_failure(make: MakeEnv) -> None:
+async def test_mock_server_is_called_again_after_it_failed(make: MakeEnv) -> None:
     env = await make()
     env.server = SimpleNamespace(completion=AsyncMock(side_effect=ConnectionError))
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
@@ -120,7 +120,7 @@ async def test_server_method_replaced_by_a_mock_is_called(make_env: MakeEnv, of_
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_mock_server_that_returns_none_logs_one_warning(
+async def test_one_warning_is_logged_if_a_mock_server_returns_the_value_none(
     make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     env = await make(kind)
@@ -131,7 +131,7 @@ async def test_mock_server_that_returns_none_logs_one_warning(
     assert "You solve reasoning problems." in message
 
 
-async def test_server_object_without_a_completion_method_logs_one_warning(
+async def test_one_warning_is_logged_if_a_server_object_has_no_completion_method(
     make: MakeEnv, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make("openai")

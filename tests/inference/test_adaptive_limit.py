@@ -64,7 +64,9 @@ async def test_request_rate_recovers_after_an_outage(monkeypatch: pytest.MonkeyP
     assert server.now_s < 61.0 + 25.0
 
 
-async def test_request_rate_rises_again_after_a_retry_after_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_rate_rises_again_after_a_pause_that_a_retry_after_header_requested(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     server = Limited(30.0)
     monkeypatch.setattr(module, "asyncio", types.SimpleNamespace(sleep=server.sleep))
     limit = AdaptiveLimit(clock=lambda: server.now_s)

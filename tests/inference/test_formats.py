@@ -61,7 +61,7 @@ def in_bits(numbers: list[float]) -> list[bytes]:
 @each_format
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_numbers_of_a_reply_are_read_at_any_chunk_size(
+def test_token_ids_and_logprobs_are_read_even_if_the_reply_is_decoded_in_small_pieces(
     monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, piece_bytes: int, separators: tuple[str, str]
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]

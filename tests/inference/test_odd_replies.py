@@ -66,7 +66,7 @@ async def failure_of(reply: bytes) -> BaseException:
 
 
 @pytest.mark.parametrize("reply", GARBLED.values(), ids=GARBLED)
-async def test_garbled_http_reply_has_no_status(reply: bytes) -> None:
+async def test_error_for_a_garbled_http_reply_has_no_status(reply: bytes) -> None:
     failure = explain_failure(await failure_of(reply))
     assert (failure.kind, failure.status) == (FailureKind.UNUSABLE, None)
     assert failure.description.startswith("the reply is not valid HTTP (400, message=")
@@ -128,7 +128,7 @@ async def received(
 
 
 @each_format
-async def test_reply_whose_text_is_longer_than_its_tokens_counts_as_interrupted(
+async def test_reply_whose_text_continues_after_its_last_token_counts_as_interrupted(
     token_format: TokenFormat, chat: ChatFormat
 ) -> None:
     cut = chat.encode(WORDS)[:-3]
@@ -185,5 +185,5 @@ async def test_empty_completion_of_0_tokens_counts_as_interrupted(
     assert isinstance(found, Rollout) is is_whole
 
 
-def test_error_reply_with_deeply_nested_json_is_a_refused_request() -> None:
+def test_error_reply_with_deeply_nested_json_counts_as_a_refused_request() -> None:
     assert explain_failure(StatusError(400, b"[" * 100_000, {})).kind is FailureKind.REFUSED

@@ -27,11 +27,11 @@ def test_base_url_suggested_by_an_error_keeps_the_proxy_path() -> None:
     ("url", "status"),
     [("http://host/v1", 404), ("http://host/v1/", 404), ("http://host", 500), ("http://host/d?api-version=1", 404)],
 )
-def test_error_suggests_no_base_url_if_the_cause_is_not_a_missing_v1(url: str, status: int) -> None:
+def test_error_suggests_a_base_url_only_if_v1_is_missing(url: str, status: int) -> None:
     assert remedy(url, status) is None
 
 
-def test_braces_in_a_base_url_suggested_by_an_error_are_escaped() -> None:
+def test_base_url_suggested_by_an_error_has_escaped_braces() -> None:
     assert remedy("http://host/{a}") == "check {openai.base_url}: the usual form is http://host/{{a}}/v1"
 
 

@@ -349,7 +349,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("choice", REFUSED)
-async def test_reply_in_which_the_model_refuses_gives_a_completion_with_ending_refused(
+async def test_reply_in_which_the_model_refuses_gives_a_completion_whose_ending_is_refused(
     server: Server, choice: Any
 ) -> None:
     server.answers = [{"choices": [choice]}]
@@ -485,7 +485,7 @@ async def test_completions_of_an_openai_server_are_returned_as_text(server: Serv
     assert {"messages", "chat_template_kwargs"}.isdisjoint(server.requests[0])
 
 
-async def test_stop_string_is_not_sent_again_if_replies_do_not_contain_it(
+async def test_stop_string_is_left_out_of_later_requests_if_the_server_removes_it_from_replies(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.keeps_stop = False
@@ -526,7 +526,7 @@ async def test_server_type_is_detected_from_the_reply_to_the_first_request(
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_error_that_does_not_concern_the_route_leaves_the_server_type_auto(
+async def test_server_type_stays_auto_after_an_error_that_does_not_concern_the_route(
     server: Server, status: int, message: str
 ) -> None:
     server.answers = [(status, refusal(message), {})]

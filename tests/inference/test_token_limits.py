@@ -124,7 +124,7 @@ def test_token_limit_read_from_an_error_leaves_room_for_the_prompt(message: str,
 
 
 @pytest.mark.parametrize("message", NO_LIMIT.values(), ids=NO_LIMIT)
-def test_error_messages_about_other_problems_give_no_token_limit(message: str) -> None:
+def test_no_token_limit_is_read_from_server_errors_that_state_no_limit_of_completions(message: str) -> None:
     assert allowed_tokens(message, SENT, PROMPT) is None
 
 
@@ -143,10 +143,12 @@ def test_prompt_longer_than_the_context_leaves_0_tokens_for_completions() -> Non
         ("Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.", 1, 16),
     ],
 )
-def test_exclusive_upper_limits_and_lower_limits_in_an_error_are_read(message: str, sent: int, allowed: int) -> None:
+def test_token_limits_in_a_server_error_are_read_as_exclusive_maximum_or_as_minimum(
+    message: str, sent: int, allowed: int
+) -> None:
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)
 
 
-def test_error_that_requests_higher_max_tokens_gives_no_token_limit() -> None:
+def test_no_token_limit_is_read_from_an_error_that_asks_for_higher_max_tokens() -> None:
     message = "max_tokens or model output limit was reached. Please try again with higher max_tokens."
     assert allowed_tokens(message, 1, PROMPT) is None

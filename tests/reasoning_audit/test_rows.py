@@ -221,12 +221,12 @@ def test_error_names_the_row_that_lacks_an_argument_of_the_score_function() -> N
         _run("wants_level")
 
 
-def test_deadline_and_memory_options_raise_without_the_score_option() -> None:
+def test_the_options_named_deadline_and_memory_raise_without_the_option_named_score() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
-def test_score_option_without_rows_option_raises(argv: list[str], tmp_path: Path) -> None:
+def test_the_option_named_score_without_the_option_named_rows_raises(argv: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs --rows FILE; --rows and --gold need --score"):
         audit_command(argv, tmp_path)

@@ -117,7 +117,7 @@ def test_worker_message_with_a_deeply_nested_header_is_rejected() -> None:
         _read_all(FRAME.pack(len(text), 0) + text)
 
 
-async def test_pool_stops_reading_from_a_worker_that_sends_too_many_messages(ends: Ends) -> None:
+async def test_main_process_stops_reading_from_a_worker_that_sends_too_many_messages(ends: Ends) -> None:
     _, peer = ends
     peer.setblocking(False)
     flood = encode_frame({"id": 1, "score": 1.0}) * 1000

@@ -243,7 +243,7 @@ async def test_environment_does_not_register_again_after_an_outage_of_run_api(
     assert api.connected == [0]
 
 
-async def test_environments_get_different_ids_after_a_restart_of_run_api(
+async def test_environments_get_ids_that_differ_from_each_other_after_run_api_restarts(
     api: ServedRunApi, session: RunApiSession
 ) -> None:
     other = RunApiSession(api.url, ENTRY)
@@ -284,7 +284,7 @@ async def test_lower_trainer_step_counts_as_a_reset_of_run_api(api: ServedRunApi
     assert session.registration.env_id == 1
 
 
-async def test_warning_names_inference_weight_if_run_api_sends_no_queue_size(
+async def test_warning_names_the_setting_inference_weight_if_run_api_sends_no_queue_size(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})
@@ -342,7 +342,7 @@ async def test_environment_warns_once_if_the_trainer_takes_no_batches(
     assert "trainer runs" in caplog.messages[0]
 
 
-def test_group_sizes_that_cannot_fill_a_batch_are_logged(
+def test_group_sizes_that_do_not_add_up_to_the_batch_size_are_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TrainerWatch, "patience_s", 0.0)
@@ -354,7 +354,7 @@ def test_group_sizes_that_cannot_fill_a_batch_are_logged(
     ("batch_size", "queue"),
     [(12, [4] * 3), (32, [4, 8] * 4), (24, [2, 3, 6] * 6), (10, [4] * 3), (12, [4, 4, 8]), (24, [*[3] * 7, 8])],
 )
-def test_check_whether_group_sizes_fill_a_batch_agrees_with_run_api(batch_size: int, queue: list[int]) -> None:
+def test_environment_and_run_api_agree_on_which_group_sizes_fill_a_batch(batch_size: int, queue: list[int]) -> None:
     batch, _ = grab_exact_from_heterogeneous_queue([{"tokens": [[]] * size} for size in queue], batch_size)
     assert (batch is not None) is always_fill_batches(batch_size, set(queue))
 
@@ -362,7 +362,7 @@ def test_check_whether_group_sizes_fill_a_batch_agrees_with_run_api(batch_size: 
 # ---------------------------------------------------------------------------- leaving
 
 
-async def test_leaving_run_api_twice_sends_only_one_disconnect_request(
+async def test_disconnecting_twice_from_run_api_sends_only_one_request(
     api: ServedRunApi, session: RunApiSession
 ) -> None:
     for _ in range(2):
@@ -370,13 +370,13 @@ async def test_leaving_run_api_twice_sends_only_one_disconnect_request(
     assert (api.connected, api.count("/disconnect-env")) == ([], 1)
 
 
-async def test_leaving_run_api_after_a_reset_disconnects_no_other_environment(api: ServedRunApi) -> None:
+async def test_disconnecting_from_run_api_after_its_reset_disconnects_no_other_environment(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     await session.leave()
     assert api.connected == [0]
 
 
-async def test_leaving_run_api_times_out_if_it_is_unreachable(
+async def test_disconnecting_from_run_api_times_out_if_run_api_is_unreachable(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)

@@ -148,7 +148,7 @@ def test_hostile_text_scores_zero_and_is_not_masked(client: TestClient, text: st
         ("gdc" + ROWS[0]["reference"][ROWS[0]["reference"].index(":") :], "gdc"),
     ],
 )
-def test_invalid_reference_masks_the_sample(client: TestClient, reference: str, reason: str) -> None:
+def test_invalid_problem_reference_masks_the_sample(client: TestClient, reference: str, reason: str) -> None:
     reply = verify(client, reference, "<answer>1</answer>")
     assert (reply["reward"], reply["mask_sample"], reply["failure_kind"]) == (0.0, True, "verifier_error")
     assert reason in reply["failure_reason"]
@@ -156,7 +156,7 @@ def test_invalid_reference_masks_the_sample(client: TestClient, reference: str, 
 
 
 @pytest.mark.parametrize("reference", [None, 7, ["a"], {}])
-def test_reference_that_is_no_string_is_refused(client: TestClient, reference: object) -> None:
+def test_problem_reference_that_is_no_string_is_refused(client: TestClient, reference: object) -> None:
     reply = client.post("/verify", json=request(reference, "<answer>1</answer>"))
     assert reply.status_code == 422
     assert reply.json()["detail"][0]["loc"] == ["body", "reference"]
