@@ -96,11 +96,11 @@ class TrainingSettings(EvaluateSettings):
     """Send `set_advantage_to_zero` for truncated completions, so that the trainer ignores them."""
 
     dump_rollouts: bool = False
-    """Write groups to `data_dumps_dir` if a score of the group is above `rollout_save_score_threshold`."""
+    """Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."""
     dump_failed_rollouts: bool = False
-    """Write groups to `data_dumps_dir` if all of their scores are 0."""
+    """Write groups whose scores are all 0 to `data_dumps_dir`."""
     rollout_save_score_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    """Threshold for `dump_rollouts`: a group is written if one of its scores is higher."""
+    """`dump_rollouts` writes groups with a score above this threshold."""
     data_dumps_dir: str | None = None
     """Folder for dumps. None: `data_dumps/` in the source tree or, for an installed package, in the working
     directory."""

@@ -30,7 +30,7 @@ def _name_brother(entry: Entry, dataset: Dataset) -> str:
 
 
 def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
-    """Count all women in Matilda's two circles, except Matilda: the sum of the two numbers in the question, minus 1.
+    """Count all women in Matilda's two circles except Matilda: add the question's two numbers, and subtract 1.
 
     The library adds 1 to the number of women in the first circle, and ignores the second circle.
     """
