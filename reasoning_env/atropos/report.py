@@ -101,7 +101,7 @@ RUN: Sequence[Metric[Run]] = (
     Metric(
         "inference/ended/WORD",
         Kind.COUNT,
-        "groups dropped because the server aborted a completion, by `finish_reason`; `other` beyond 32 reasons",
+        "groups dropped because the server aborted a completion, by `finish_reason`; `other`: all after the first 32",
         lambda run: run.inference.ended,
     ),
 )

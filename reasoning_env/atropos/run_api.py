@@ -291,8 +291,9 @@ class RunApiSession:
                     self._waiting.over(WORKING)
                     return status
                 self._waiting.note(
-                    f"run-api has no state for environment {self.registration.env_id}, which has just registered; set "
-                    f"an inference_weight above 0 in at least one environment (here: {self._entry['weight']:.3g})"
+                    f"run-api has no state for environment {self.registration.env_id}, which has just registered, "
+                    "probably because all environments have an inference_weight of 0; set it above 0 in at least one "
+                    f"environment (this environment has {self._entry['weight']:.3g})"
                 )
                 await asyncio.sleep(next(waits))
 
@@ -362,8 +363,8 @@ class RunApiSession:
         remedy = ""
         if self._waiting.duration_s >= self.trainer_patience_s:  # a restarted trainer registers within seconds
             remedy = (
-                "; if the trainer has registered, run-api ignored it because a group arrived earlier: "
-                f"call {self._url}/reset_data or restart run-api, then restart the trainer"
+                "; if the trainer has already tried to register, run-api ignored the trainer, because a group had "
+                f"arrived before: call {self._url}/reset_data or restart run-api, then restart the trainer"
             )
         self._waiting.note(
             "waiting for a trainer to register at run-api with a batch size of at least "
@@ -440,9 +441,9 @@ class TrainerWatch:
         elif now - self._taken_at > self.patience_s:
             sizes = " and ".join(map(str, group_sizes))
             self._idle.note(
-                "the trainer does not request the complete batch at run-api; check whether the trainer runs"
+                "a complete batch waits at run-api, but the trainer does not fetch it; check whether the trainer runs"
                 if always_fill_batches(batch_size, group_sizes)
                 else f"run-api returns no batch of {batch_size} to the trainer, probably because groups of {sizes} do "
-                "not fill a batch exactly; set a batch size that is a multiple of the largest group size, and group "
-                "sizes that divide the largest"
+                "not fill a batch exactly; set group sizes that all divide the largest group size, and a batch size "
+                "that is a multiple of the largest group size"
             )

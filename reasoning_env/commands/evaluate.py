@@ -86,7 +86,7 @@ Show = Callable[[EvaluationResult, str], None]
 def show_nothing(result: EvaluationResult, line: str) -> None:
     """Log remarks about the results, and print nothing: the caller receives the results as a return value."""
     for remark in not_as_requested(result.results):
-        logger.warning("the evaluation is not as requested: %s", remark)
+        logger.warning("the evaluation did not run as requested: %s", remark)
     for remark in remarks(result.results):
         logger.warning("%s", remark)
 
@@ -173,7 +173,8 @@ def evaluate(
     names |= {setting.removeprefix("env."): argument for setting, argument in names.items()}
     given = {setting: value for setting, value in arguments.values() if value is not None}
     if request is not None and given:
-        raise ConfigError("cannot be combined with other settings; put them into the request", setting="request")
+        fault = "cannot be combined with other arguments; set these in the `Request` object"
+        raise ConfigError(fault, setting="request")
     with errors_for_user(names):
         if request is None:
             request = read_request(given)
@@ -296,7 +297,7 @@ def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | No
     file, options = given.file, given.options
     if len(file.openai) > 1:
         raise ConfigError(
-            f"`evaluate` works with one inference server, but the files list {len(file.openai)}",
+            f"`evaluate` works with one inference server, but the configuration files name {len(file.openai)}",
             setting="--config",
             remedy="use a file with one server, or with the address of a load balancer in front of several",
         )
@@ -305,7 +306,7 @@ def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | No
     check_seed(settings, options)
     if settings.chat_template not in (None, PLAIN):
         raise ConfigError(
-            f"must be `{PLAIN}` or none, because the server applies the chat template itself",
+            f"must be `{PLAIN}` or `none`, because the server applies the chat template itself",
             setting="chat_template",
             got=settings.chat_template,
             remedy="start the server with this template, and pass --env.chat_template none",

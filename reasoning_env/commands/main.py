@@ -26,7 +26,7 @@ RunCommand = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
 
 HELP = {
-    "demo": "try it: a whole training loop without a GPU, with a script as the model",
+    "demo": "try it: a whole training loop without a GPU; a script answers instead of a model",
     "serve": "train with Atropos: generate problems, score completions, send groups",
     "judge": "train with other trainers: run a reward server (HTTP)",
     "problems": "write a file of training problems",

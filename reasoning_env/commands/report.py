@@ -55,7 +55,8 @@ def _add_options(parser: CommandParser) -> None:
         nargs="*",
         type=Path,
         metavar="PATH",
-        help="folders of dumps or evaluations, or files that `process` wrote; a path is one run (default: data_dumps)",
+        help="folders of dumps or evaluations, or files that the command `process` wrote; the page shows each path as "
+        "one run (default: data_dumps)",
     )
     parser.add_argument(
         "-o", "--output", type=Path, default=DEFAULT_PAGE, metavar="FILE", help="file to write (default: %(default)s)"
@@ -72,8 +73,9 @@ def _add_options(parser: CommandParser) -> None:
 
 report_command = Command(
     "report",
-    "Write an HTML page about dumps, evaluations and files that `process` wrote: score curves, evaluations by step, "
-    "scores by task and level, reasons for scores, and rollouts to read. The page is one file and needs no network.",
+    "Write an HTML page about dumps, evaluations and files of the command `process`: score curves, evaluations by "
+    "step, scores by task and level, reasons for scores, and rollouts to read. The page is one file and needs no "
+    "network.",
     _add_options,
     _report,
 )

@@ -37,14 +37,15 @@ def _add_options(parser: CommandParser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="write all rows with their new scores to this file (.jsonl or .parquet); with --keep, write training rows",
+        help="write all rows with their new scores to this file (.jsonl or .parquet); with --keep, write training rows "
+        "made from the kept completions instead",
     )
     parser.add_argument(
         "--columns",
         metavar="COLUMNS",
         type=_read_columns,
-        help="columns of another program's rows, as reference=NAME,completion=NAME; NAME may be a path, such as "
-        "choices.0.message",
+        help="for another program's rows, the columns with reference and completion: reference=NAME,completion=NAME; "
+        "NAME may be a path, such as choices.0.message",
     )
     add_selection_options(parser)
     add_config_option(parser)
@@ -77,7 +78,7 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
 
     selection = read_selection(vars(options))
     if options.columns is not None and options.keep is not None:
-        fault = "--columns cannot be combined with --keep, which reads groups of this program only"
+        fault = "--columns cannot be combined with --keep, which reads only groups that this program wrote"
         raise ConfigError(fault, remedy="omit one of them")
     for name in ("keep", "pass_rate", "columns"):
         if getattr(options, name) is not None and options.out is None:
@@ -104,7 +105,8 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
     for reason, number in card.get("not_kept", {}).items():
         print(f"Dropped {number} rows: {reason}")
     if card.get("wrong_now"):
-        print(f"{card['wrong_now']} completions were right and are wrong now; list them with `rescore` without --keep")
+        remedy = "to list them, run `rescore` without --keep and --out"
+        print(f"{card['wrong_now']} completions were right and are wrong now; {remedy}")
     print(f"Wrote {card['rows']} rows to {options.out}")
     return 0
 
@@ -127,7 +129,7 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
     run_to_end(judge)
     left_out = count_left_out(rescored.left_out)
     if not rescored.groups:
-        remedy = "to score rows of completions, add --out FILE; a file of problems has no completions to score"
+        remedy = "to score another program's rows, add --out FILE; files of problems have no completions to score"
         raise nothing_found(options.paths[0], "groups", left_out, remedy)
     tables = rescored.tables()
     if options.json:

@@ -276,6 +276,6 @@ def _describe_exact_prompt(messages: Messages, chat: ChatFormat) -> str:
         for thinking_format in chat.thinking.formats
     ]
     return (
-        f"{prompt.text}\n\n--- prompt\nlength       {len(prompt.tokens)} tokens\n"
-        f"thinking     {', '.join(formats) or 'none'}\nend of turn  {chat.end_of_turn or 'none'}"
+        f"{prompt.text}\n\n--- prompt\nlength         {len(prompt.tokens)} tokens\n"
+        f"thinking tags  {', '.join(formats) or 'none'}\nend of turn    {chat.end_of_turn or 'none'}"
     )

@@ -39,7 +39,7 @@ from .verdicts import (
     read_row,
 )
 
-NO_GROUP = "the row is not a group that a dump, `process` or an evaluation wrote"
+NO_GROUP = "the row is not a group from a dump, from an evaluation or from the command `process`"
 
 
 @dataclass(frozen=True)

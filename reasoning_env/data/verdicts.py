@@ -173,7 +173,7 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
     try:
         found = await _verdicts(session, request)
     except InvalidReferenceError as error:
-        return left_out_row("this installation generates a different question for the reference", error.problem)
+        return left_out_row("this installation generates another question than the reference names", error.problem)
     except GenerationError as error:
         return left_out_row("this installation cannot generate the problem that the reference names", str(error))
     if found is None:

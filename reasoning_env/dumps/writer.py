@@ -168,13 +168,13 @@ class RolloutDumper:
                     f"cannot write rollouts to {self.folder} ({error}); they stay in memory for now; check the disk"
                 )
             else:
-                self._outage.over(f"writing rollouts to {self.folder} again")
+                self._outage.over(f"rollouts can be written to {self.folder} again")
                 return True
             if closing:
                 return False
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, pause_s)
-        raise AssertionError("internal error: the loop that writes a group ended")
+        raise AssertionError("internal error: the loop that retries to write a group ended without a result")
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,7 +233,8 @@ def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)
         if one != other:
-            yield f"{name} as sent: {show_values(one)} in the first evaluation, {show_values(other)} in the second"
+            shown = f"{show_values(one)} in the first evaluation, {show_values(other)} in the second"
+            yield f"{name} in the requests: {shown}"
     if first["models"] != second["models"]:
         names = [", ".join(record["models"]) or "no name" for record in (first, second)]
         yield f"model that answered: {names[0]} in the first evaluation, {names[1]} in the second"

@@ -132,7 +132,7 @@ def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentR
     if sampling.token_limit < MAX_COMPLETION_TOKENS + 1024:
         found.append(
             f"prompt and completion together have at most {sampling.token_limit} tokens here; in the published "
-            f"runs, a completion alone had up to {MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
+            f"runs, a completion without its prompt had up to {MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
         )
     if sampling.max_completion_tokens != MAX_COMPLETION_TOKENS and TOKEN_LIMIT not in refused:
         found.append(

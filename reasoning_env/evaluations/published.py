@@ -78,8 +78,8 @@ def remarks_on(
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym {library.version} is installed, but only for {preset.library} is it known which tasks have "
-            "changed since the published runs"
+            f"reasoning-gym {library.version} is installed; which tasks have changed since the published runs is known "
+            f"only for version {preset.library}"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):
         yield f"temperature is {temperature:g}; the published runs used {PUBLISHED_TEMPERATURE:g}"

@@ -80,7 +80,7 @@ def remarks(results: Results) -> list[str]:
     completion_tokens = (change and change["sent"]) or results["settings"].get("max_completion_tokens")
     tokens = completion_tokens or results["settings"].get("max_token_length")
     amount = f"{tokens:,} tokens" if isinstance(tokens, int) else "the server's own"
-    limit = f"{amount}{'' if completion_tokens else ' with the prompt'} (--max-tokens)"
+    limit = f"{amount}{'' if completion_tokens else ' for prompt and completion together'} (--max-tokens)"
     return [*found, *outcome_remarks(overall.get("reasons", {}), limit).values()]
 
 
@@ -110,7 +110,7 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
         limits = [limit for limit in (change["requested"], change["sent"]) if isinstance(limit, int)]
         was_raised = len(limits) == 2 and limits[0] < limits[1]
         more = "fewer" if was_raised else "more"
-        return f"requests limited completions to {as_sent} tokens, not {requested}, because the server refused {more}"
+        return f"completions were limited to {as_sent} tokens, not {requested}, because the server refused {more}"
     if change["sent"] is not None:
         return f"{name} was sent as {as_sent}, not {requested}"
     some = "some " if any(value is not None for value in parameters.get(name, ())) else ""
@@ -122,7 +122,7 @@ def describe_models(sent: SentRequests, requested: str) -> list[str]:
     others = [model for model in sent["models"] if model != requested]
     if not others:
         return []
-    return [f"requests named the model {printable(requested, 100)}, but replies say that {', '.join(others)} answered"]
+    return [f"the requested model is {printable(requested, 100)}, but the server's replies name {', '.join(others)}"]
 
 
 def values_as_sent(sent: SentRequests, name: str) -> list[JsonValue]:
@@ -245,7 +245,7 @@ def _print_published(results: Results, overall: SummaryRow, published: Mapping[s
     print_table([TASK_HEADING, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
 YOURS: scores by the library's own verifier for the last answer of a completion, as in the published runs
-{COMPARABLE}: the tasks that have not changed since the published runs; the published models are sorted by this row
+{COMPARABLE}: mean over the tasks that have not changed since the published runs; the columns are sorted by this row
 ~  the questions have changed since the published runs    +  only the library's verifier has changed""")
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")

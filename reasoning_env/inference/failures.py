@@ -287,7 +287,7 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
         case 500:
             return FailureKind.ABSENT, "see the server's log"
         case 502 | 504:
-            return FailureKind.ABSENT, "start the server behind {openai.base_url}"
+            return FailureKind.ABSENT, "start the inference server behind the proxy at {openai.base_url}"
         case 503:
             return FailureKind.ABSENT, "wait until the server has loaded its model"
         case int() if status < 400:
@@ -435,7 +435,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
         return refused(f"the inference server refuses requests ({said})", remedy=failure.remedy)
     if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
         return ServerError(
-            f"{history.failures_beside_successes} requests failed while other groups' requests succeeded: {said}"
+            f"{history.failures_beside_successes} requests of one group failed while those of others succeeded: {said}"
         )
     if limits.tries is not None and history.failures >= limits.tries:
         return ServerError(f"{limits.tries} requests failed: {said}")

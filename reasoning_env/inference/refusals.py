@@ -140,8 +140,8 @@ class Refusals:
             self._log(f"the server refused a larger limit, so requests now limit completions to {limit:,} tokens")
         elif limit is not None and self._context is not None:
             self._log(
-                f"the server allows {self._context:,} tokens for prompt and completion together: requests set "
-                "max_tokens to the number that the prompt leaves"
+                f"the server allows {self._context:,} tokens for prompt and completion together: from now on, "
+                "max_tokens of a request is this number minus the tokens of its prompt"
             )
 
     def _log(self, line: str) -> None:

@@ -169,7 +169,7 @@ class JudgeServer:
         async with self._bodies.read(request, ScoreRequest) as body:
             subject = body.ref if body.row is None else body.row
             if subject is None:
-                raise Refused(400, "the body needs `ref`, the reference of a problem, or `row`")
+                raise Refused(400, "the body needs `ref` (the reference of a problem) or `row` (a row with a problem)")
             verdicts = await self._verdicts(subject, body.texts)
             reply = await _encode(verdicts, of_row=not isinstance(subject, str))
         # aiohttp sends a file object in pieces, without copying the whole reply.
@@ -199,11 +199,11 @@ class JudgeServer:
         completions = [completion for completion in found if completion is not None]
         if len(completions) < len(found):
             number = found.index(None)
-            reason = f"query {number} does not contain the end of its prompt, so the completion cannot be found"
+            reason = f"query {number} does not contain the end of prompt {number}, so the completion cannot be found"
             if not self._prompt_missed:  # OpenRLHF itself may not log the refusal
                 self._prompt_missed = True
                 logger.warning(
-                    "%s; the query begins with %r, and the prompt ends with %r. This is logged once; the metric "
+                    "%s; start of the query: %r, end of the prompt: %r. This is logged once; the metric "
                     "judge/replies/422 counts all cases",
                     reason,
                     queries[number][:80],

@@ -40,7 +40,7 @@ def histograms(metric: Metric[Never], labels: Iterable[str], registry: Collector
 def build_info(version: str, library: LibraryInfo) -> Family:
     """Return a metric whose labels are the versions of this program, reasoning-gym and Python."""
     versions = {"version": version, "reasoning_gym": library.version, "python": platform.python_version()}
-    description = "Versions of the software; reasoning_gym is empty if a score function judges rows"
+    description = "Versions of the software; the label reasoning_gym is empty if a score function judges rows"
     return InfoMetricFamily("reasoning_build", description, versions)
 
 

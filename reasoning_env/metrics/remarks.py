@@ -42,7 +42,7 @@ REMARKS: Mapping[str, Remark] = {
     Reason.NO_ANSWER.value: Remark(
         0.50,
         "have no answer tags",
-        "the model does not follow the format (docs/train.md, small models), or has the wrong chat template",
+        "the model does not follow the format (see `Small models` in docs/train.md), or has the wrong chat template",
     ),
     Reason.UNCLOSED_THINKING.value: Remark(
         0.10,
@@ -56,7 +56,7 @@ REMARKS: Mapping[str, Remark] = {
     ),
     Reason.REPEATED_ANSWER.value: Remark(
         0.02,
-        "give the same answer more than once, and score 0",
+        "give the same answer more than once and therefore score 0",
         "let `system_prompt` request one pair of answer tags at the end",
     ),
     Reason.SEVERAL_ANSWERS.value: Remark(

@@ -55,7 +55,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/fork_servers",
         Kind.COUNT,
-        "processes that were started to fork workers; above 1 if one of these processes was replaced",
+        "fork servers (processes that fork the workers) started so far; above 1 if one was replaced",
         lambda pool: pool.stats.fork_servers_started,
     ),
     Metric("workers/scored", Kind.COUNT, "answers that were scored", lambda pool: pool.stats.scored),
@@ -122,7 +122,12 @@ STREAM: Sequence[Metric[StreamStats]] = (
         "problems rejected before serving, by cause",
         lambda stream: {cause.value: stream.flawed.get(cause, 0) for cause in _CAUSES},
     ),
-    Metric("problems/repeated/TASK", Kind.COUNT, "questions that were served before", lambda stream: stream.repeated),
+    Metric(
+        "problems/repeated/TASK",
+        Kind.COUNT,
+        "served problems whose question had been served before",
+        lambda stream: stream.repeated,
+    ),
     Metric(
         "problems/clamped",
         Kind.COUNT,

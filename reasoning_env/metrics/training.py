@@ -15,7 +15,9 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "train/share_truncated", Kind.SHARE, "completions that reached the token limit", lambda sums: sums.truncated
     ),
-    Metric("train/mean_level", Kind.MEAN, "level of problems; absent if no task has levels", lambda sums: sums.level),
+    Metric(
+        "train/mean_level", Kind.MEAN, "level of scored problems; absent if no task has levels", lambda sums: sums.level
+    ),
     Metric("train/mean_prompt_tokens", Kind.MEAN, "tokens of a prompt", lambda sums: sums.prompt_tokens),
     Metric(
         "train/mean_completion_tokens", Kind.MEAN_MAX, "tokens of a completion", lambda sums: sums.completion_tokens

@@ -123,7 +123,7 @@ def test_results_table_lists_refused_parameters_and_the_model_named_in_the_repli
     assert evaluate_command(["m", *words], folder=folder) == 0
     table = capsys.readouterr().out
     assert "Not as requested: requests were sent without temperature (0.6 was requested)" in table
-    assert "Not as requested: requests named the model m, but replies say that m-2026-01-01 answered." in table
+    assert "Not as requested: the requested model is m, but the server's replies name m-2026-01-01." in table
 
 
 def test_report_page_lists_refused_parameters(server: RefusingServer, evaluate: Evaluate) -> None:
@@ -242,9 +242,8 @@ def test_results_table_says_that_the_token_limit_was_too_small(
         evaluate_command(["m", "--base-url", f"{server.url}/v1", "--tasks", "exact", "--limit", "1"], folder=folder)
         == 0
     )
-    assert (
-        "limited completions to 40,000 tokens, not 32,768, because the server refused fewer." in capsys.readouterr().out
-    )
+    said = "completions were limited to 40,000 tokens, not 32,768, because the server refused fewer."
+    assert said in capsys.readouterr().out
 
 
 CONTEXT = {
@@ -306,7 +305,7 @@ def test_compare_command_lists_the_sent_parameters_that_differ(
     evaluate(model="b")
     assert compare_command(["evals"], Path()) == 0
     shown = capsys.readouterr().out
-    assert "temperature as sent: 0.6 in the first evaluation, nothing in the second" in shown
+    assert "temperature in the requests: 0.6 in the first evaluation, nothing in the second" in shown
     assert "model that answered: m in the first evaluation, other in the second" in shown
 
 

@@ -87,7 +87,7 @@ def test_rescore_command_leaves_out_rollouts_whose_problem_cannot_be_made_again(
     result = rescore(dumped(*lines))
     assert result["tasks"] == []
     assert {reason: facts["first_row"] for reason, facts in result["left_out"].items()} == {
-        "this installation generates a different question for the reference": 1,
+        "this installation generates another question than the reference names": 1,
         "the row has no reference": 2,
         "this installation cannot generate the problem that the reference names": 3,
     }
@@ -126,6 +126,6 @@ def test_rescore_command_prints_how_many_training_rows_were_dropped(
     assert rescore_command([str(path), "--keep", "correct", "--out", str(out)], folder) == 0
     assert capsys.readouterr().out.splitlines() == [
         "Dropped 1 rows: not correct",
-        "1 completions were right and are wrong now; list them with `rescore` without --keep",
+        "1 completions were right and are wrong now; to list them, run `rescore` without --keep and --out",
         f"Wrote 1 rows to {out}",
     ]

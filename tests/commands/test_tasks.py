@@ -97,10 +97,10 @@ def test_tasks_command_with_a_tokenizer_shows_the_exact_prompt_text(show: Show, 
     assert f"<|im_start|>system\n{SYSTEM_PROMPT}<|im_end|>\n<|im_start|>user\n" in output
     text = output[output.index("<|im_start|>") : output.index("\n\n--- prompt")]
     tokens = len(tokenizer.encode(text))
-    assert f"--- prompt\nlength       {tokens} tokens\n" in output
+    assert f"--- prompt\nlength         {tokens} tokens\n" in output
     (sample,) = json.loads(show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, "--json"))["samples"]
     assert sample["prompt_tokens"] == tokens
-    assert "thinking     <think> ... </think> (think)\nend of turn  <|im_end|>\n" in output
+    assert "thinking tags  <think> ... </think> (think)\nend of turn    <|im_end|>\n" in output
 
 
 def test_prompt_shown_by_the_tasks_command_uses_the_chat_template_options(show: Show, tokenizer: Any) -> None:

@@ -126,7 +126,7 @@ SETTINGS = [
     ("process --env.task_params {gcd:{min_terms:4}}", "--env.task_params: "),
     ("evaluate m --openai.server_type vllm", "--openai.server_type: must be one of 'auto', 'chat'; got 'vllm'"),
     ("evaluate m --openai.api_key $NOT_SET", "--openai.api_key: the environment variable NOT_SET is not set"),
-    ("evaluate m --env.chat_template a.jinja", "--env.chat_template: must be `plain` or none, because the server"),
+    ("evaluate m --env.chat_template a.jinja", "--env.chat_template: must be `plain` or `none`, because the server"),
 ]
 SERVERS = [
     ("evaluate --base-url localhost:9001", "--base-url: must begin with http:// or https://"),
@@ -145,7 +145,7 @@ SERVERS = [
     ("serve --config two_servers.yaml", "openai.timeout: must be a whole number; got 'soon'"),
     (
         "evaluate m --config two_servers.yaml",
-        "--config: `evaluate` works with one inference server, but the files list 2",
+        "--config: `evaluate` works with one inference server, but the configuration files name 2",
     ),
     ("process --config misspelt_server.yaml", "openai.base_ulr: there is no such setting; did you mean base_url"),
     ("process --config secret.yaml", "openai.api_key: "),

@@ -55,7 +55,7 @@ def test_results_table_mentions_truncated_and_missing_answers_only_if_they_are_f
 def test_note_on_truncated_completions_names_the_limit_and_the_option_that_raises_it() -> None:
     [remark] = remarks_of(reasons={"truncated": 0.1})
     assert remark.startswith("10% of completions were cut off without an answer: raise the limit")
-    assert remark.endswith("2,048 tokens with the prompt (--max-tokens)")
+    assert remark.endswith("2,048 tokens for prompt and completion together (--max-tokens)")
 
 
 def test_note_on_missing_answers_names_likely_causes() -> None:

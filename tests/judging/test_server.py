@@ -181,7 +181,7 @@ def test_no_completion_is_found_in_the_field_query_if_the_prompt_is_blank() -> N
 async def test_request_whose_field_query_does_not_contain_its_prompt_returns_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
-    assert "query 0 does not contain the end of its prompt" in await error_of(reply)
+    assert "query 0 does not contain the end of prompt 0" in await error_of(reply)
 
 
 async def test_health_route_returns_503_if_no_verifier_is_alive() -> None:
@@ -252,7 +252,7 @@ async def test_judge_metrics_contain_the_share_of_the_most_frequent_answer(clien
         ("/score", b'{"ref": "\\ud800", "texts": []}', "unexpected end of escaped utf-16"),
         ("/score", b"[]", "Expected `object`, got `array`"),
         ("/score", b'{"ref": "a"}', "Object missing required field `texts`"),
-        ("/score", b'{"texts": []}', "the body needs `ref`, the reference of a problem, or `row`"),
+        ("/score", b'{"texts": []}', "the body needs `ref` (the reference of a problem) or `row` (a row"),
         ("/score", b'{"ref": "a", "texts": "b"}', "Expected `array`, got `str` - at `$.texts`"),
         ("/score", b'{"ref": "a", "texts": [1]}', "Expected `str`, got `int` - at `$.texts[0]`"),
         ("/score", b'{"ref": 1, "texts": []}', "Expected `str | null`, got `int` - at `$.ref`"),

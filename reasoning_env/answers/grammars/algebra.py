@@ -112,7 +112,7 @@ class _Polynomial(Arithmetic[_Part]):
                 raise ExpressionError("a power has a negative or fractional exponent, or a sum as the base")
             within_bits(left.value, times=int(right.value))
         if sign is ast.Mult and is_sum and left.varies and right.varies:
-            raise ExpressionError("a product of sums is not multiplied out")
+            raise ExpressionError("a product of sums must be multiplied out")
         value = within_bits(Fraction(OPERATIONS[sign](*(part.value for part in operands))))
         varies = left.varies or right.varies
         return _Part(value, varies, is_sum or (varies and sign in (ast.Add, ast.Sub)))
@@ -161,7 +161,7 @@ def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
         if variable not in _names(argument):
             continue
         if name in ABSOLUTE_VALUES and id(call) not in in_logarithms:
-            raise ExpressionError("an absolute value is outside a logarithm")
+            raise ExpressionError("an absolute value is supported only inside a logarithm")
         if name in INVERSE_FUNCTIONS and _quadratic(argument, variable, drawn)[2]:
             raise ExpressionError("the argument of an inverse function is not linear")
         if name in ("exp", "sinh", "cosh"):

@@ -139,7 +139,7 @@ class Calculation:
     def function(self, node: ast.expr) -> Callable[..., Any]:
         """Return the called function. Raises ExpressionError if it is not supported, TypeError if it is no function."""
         if not isinstance(node, ast.Name):
-            raise ExpressionError("a call does not name its function")
+            raise ExpressionError("only functions that are called by name are supported")
         called = self.named(node.id)
         if not callable(called):
             raise TypeError(f"{type(called).__name__} is not callable")
@@ -259,7 +259,7 @@ class Literal:
     def as_name(self) -> str:
         """Return the string if it is a name or digits; otherwise raise ExpressionError."""
         if not NAME_OR_DIGITS.fullmatch(self._text):
-            raise ExpressionError("a string is neither a name nor a number")
+            raise ExpressionError("the answer contains a string that is neither a name nor a number")
         return self._text
 
 

@@ -277,7 +277,8 @@ class StopText:
         if stops and not self._is_kept and any(map(_lacks_closing, texts)):
             if self._is_kept is None:
                 logger.warning(
-                    "the server removes the stop string %s, so it is no longer sent, and completions are cut after it",
+                    "the server removes the stop string %s from completions, so requests no longer contain it; this "
+                    "program cuts the completions after it instead",
                     ANSWER_END,
                 )
             self._is_kept = False
