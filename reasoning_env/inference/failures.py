@@ -434,9 +434,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
         refused = RefusedError if is_first else ServerError
         return refused(f"the inference server refuses requests ({said})", remedy=failure.remedy)
     if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
-        return ServerError(
-            f"{history.failures_beside_successes} requests of one group failed while those of others succeeded: {said}"
-        )
+        failed = f"{history.failures_beside_successes} requests of one group failed"
+        return ServerError(f"{failed} while requests of other groups succeeded: {said}")
     if limits.tries is not None and history.failures >= limits.tries:
         return ServerError(f"{limits.tries} requests failed: {said}")
     if limits.tries is not None:

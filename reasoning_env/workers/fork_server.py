@@ -335,7 +335,7 @@ class ForkServer:
                 left_s -= WORKER_STALL_S
                 if is_stopped(self.process.pid):
                     self._answers = False
-                    raise WorkerError("the process that forks workers was stopped by a signal (SIGSTOP)") from None
+                    raise WorkerError("the process that forks workers was suspended by a signal (SIGSTOP)") from None
                 newest = self._newest_child()
                 if newest is not None and is_stopped(newest):
                     self.end_worker(newest, has_closed=False)
@@ -450,7 +450,7 @@ class ForkServers:
         """The restrictions of the first fork server's workers, which all later workers must have too."""
 
     async def start(self) -> LibraryInfo:
-        """Start the first fork server and return what it says about the library. Retry if it is killed at the start."""
+        """Start the first fork server, and return its description of the library. Retry if the process is killed."""
         for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
             try:
                 return await self._start()

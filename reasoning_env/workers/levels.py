@@ -264,7 +264,7 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return an attribute's levels. If they ascend and all defaults are lower, put the lowest default before them.
+    """Return an attribute's levels. If they ascend and no default is above them, put the lowest default before them.
 
     `defaults` are the default values of the attribute's config fields.
     """

@@ -455,7 +455,7 @@ async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | Non
         return await worker.receive(deadline_s)
     except DeadlineExceeded:
         if worker.is_stopped:
-            raise NoCpuTime("a worker process was stopped by a signal (SIGSTOP)") from None
+            raise NoCpuTime("a worker process was suspended by a signal (SIGSTOP)") from None
         raise
 
 

@@ -152,7 +152,7 @@ def history(**fields: Any) -> History:
             ABSENT,
             history(failures_beside_successes=MAX_REQUEST_FAILURES),
             ENDLESS,
-            "3 requests of one group failed while those of others succeeded: gone",
+            "3 requests of one group failed while requests of other groups succeeded: gone",
         ),
         (BUSY, history(**BESIDE, failures=100), PATIENT, 0.5),
         (ASKS_TO_WAIT, history(), PATIENT, 90.0),

@@ -1,4 +1,4 @@
-"""Limits of CPU time, with real processes that are stopped by signals."""
+"""Limits of CPU time, with real processes that signals suspend."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ async def test_scoring_raises_if_the_verifier_process_stays_suspended(
 
 @linux_only
 async def test_generation_raises_if_the_worker_process_stays_suspended(fake_library: Path) -> None:
-    """A stopped generator exceeds its deadline. A retry may succeed, so the error is a WorkerError."""
+    """A suspended generator exceeds its deadline. A retry may succeed, so the error is a WorkerError."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))
-        with pytest.raises(WorkerError, match=r"a worker process was stopped .*, for the second time in a row"):
+        with pytest.raises(WorkerError, match=r"a worker process was suspended .*, for the second time in a row"):
             await pool.generate(spec("hang"), 0.3)
         stopping.cancel()
 

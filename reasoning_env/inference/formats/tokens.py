@@ -52,7 +52,7 @@ REPLY_STALL_S = 10.0
 
 @dataclass(frozen=True)
 class RawCompletion:
-    """A completion before its numbers are read.
+    """A completion whose token ids and log-probabilities have not been read yet.
 
     `ids` is null if `logprobs` contains the token ids too. `error` is the error that the server sent in place of a
     completion. `text` is the completion's text; "" if the reply has none.
