@@ -129,7 +129,7 @@ def _layout(right: str) -> _Layout | None:
 
 
 def _has_signs_of(answer: str, right: str) -> bool:
-    """Return True if the answer's comparison signs equal the expected board's: `1 > 2` does not equal `1 < 2`.
+    """Return True if the answer's comparison signs are those of the expected board.
 
     An answer may leave out the signs between columns, the signs between rows, or both.
     """
@@ -138,7 +138,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return all `<` and `>` in order, and each sign between two rows together with the number of rows above it."""
+    """Return the signs `<` and `>` in order, and the signs between rows, each with the number of rows above it."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):
@@ -160,10 +160,7 @@ def _cells(answer: str, layout: _Layout) -> list[str] | None:
 
 
 def _rows(answer: str, layout: _Layout) -> list[list[str]] | None:
-    """Return the rows of a board, which may be lines, a list of lists or a LaTeX matrix.
-
-    Return None if the answer is no board, or has a sign, a prime or bars around the board, as in `-[[1, 2], [3, 4]]`.
-    """
+    """Return the rows of a board, which may be lines, a list of lists or a LaTeX matrix; None for anything else."""
     answer = ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", answer))
     answer = _joined_texts(answer, "\n" if len(layout.lengths) > 1 else " ")
     if BOARD_BARS.search(answer) or NORM.fullmatch(answer) or PRIME.fullmatch(answer):

@@ -1,7 +1,6 @@
 """Convert mathematical notation to Python's notation, and evaluate arithmetic.
 
-`10x^3`, `2(x + 1)` and `x sin(x)` become `10*x**3`, `2*(x+1)` and `x*sin(x)`. Ambiguous notation, such as `1/2x` or
-`e^2x`, is not converted.
+`2(x + 1)` becomes `2*(x+1)`. Ambiguous notation, such as `1/2x`, is not converted.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class _Operand:
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
     """Convert mathematical notation to Python's; None if the answer is ambiguous or has unknown signs.
 
-    A name in `functions` must be followed by a parenthesis. Any other single letter before a parenthesis is a factor.
+    The names in `functions` need a parenthesis. Any other single letter before a parenthesis is a factor.
     """
     answer = POWER_OF_FUNCTION.sub(r"\g<name>\g<argument>**\g<power>", answer.strip())
     written: list[str] = []

@@ -1,7 +1,6 @@
 """Corrections: functions that replace a score where the library's verifier applies a wrong rule.
 
-Only strict rewards use corrections. A correction takes the answer in the notation that the verifier expects, and the
-score that the guard or the library's verifier returned.
+Only strict rewards use corrections.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NEAR = 0.1
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Divide the score by k if the answer is k > 1 times as long as the right answer.
 
-    The length is the number of words or, if the right answer is one word, the number of letters.
+    Compare the numbers of words, or the numbers of letters if the right answer is one word.
     """
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
@@ -69,7 +68,7 @@ def _nearness(given: float, right: float) -> float:
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Limit the score to the ratio of the right answer's length to the answer's: the library favours longer answers."""
+    """Limit the score to len(right answer) / len(answer): the library favours longer answers."""
     try:
         given = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
     except (ValueError, RecursionError):
@@ -121,15 +120,11 @@ def _solves(answer: str, numbers: list[int], target: int) -> bool:
 
 
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 1 for a conclusion that needs several premises, and 0 for any other formula.
-
-    Exception: return the library's score if the premises contradict each other, or if the expected conclusion does not
-    need several premises. Such problems are never served.
-    """
+    """Return 1 for a conclusion that needs several premises, and 0 for any other formula."""
     metadata = entry["metadata"]
     premises = metadata["premises"]
     if logic.are_contradictory(premises) or not logic.concludes(metadata["example_answer"], premises):
-        return score
+        return score  # such problems are never served
     # The library scores a right formula 1, or less if the formula is a single variable.
     if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):
         return 0.0

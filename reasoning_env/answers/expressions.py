@@ -1,4 +1,4 @@
-"""Answer types of formulas: arithmetic, algebraic expressions, logical conclusions."""
+"""Read formulas: arithmetic, algebraic expressions, logical conclusions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def expression(answer: str, problem: ProblemData) -> str:
 
 
 def integral(answer: str, problem: ProblemData) -> str | None:
-    """Read an integral. A constant needs a usual name, such as C or C1. X is no constant in an integral over x.
+    """Read an integral; None if a constant has an unusual name. C and C1 are usual names.
 
-    The examples in questions mix x and X. So an answer may use either for the variable, but not both.
+    In an integral over x, X also means x, because questions mix both. An answer with both is unreadable.
     """
     variable = str(problem.metadata["variable"])
     names = set(NAME.findall(answer))

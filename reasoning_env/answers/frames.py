@@ -1,8 +1,7 @@
 """Remove frames from an answer. A frame is formatting around the whole answer: bold, code fences, `Answer:`.
 
-FRAMES lists the frames of all tasks. In addition, a task declares names of its result, such as `GCD` in `GCD: 4`. A
-frame's pattern must match the whole string and captures the inner part, so other words beside an answer are never
-removed. Each pattern takes linear time. Nothing is executed.
+FRAMES lists the frames of all tasks. A task also declares names of its result, such as `GCD` in `GCD: 4`. A pattern
+must match the whole string, so words beside an answer are never removed. Each pattern takes linear time.
 """
 
 from __future__ import annotations
@@ -34,10 +33,11 @@ def normalize_whitespace(answer: str) -> str:
 def outermost_frame(
     text: str, names: tuple[str, ...], numbers: Sequence[object], *, ends_in_full_stop: bool
 ) -> tuple[str, str] | None:
-    """Return the outermost frame's name, and the string inside the frame; None if no frame surrounds the whole string.
+    """Return the name of the outermost frame and the string inside the frame; None if `text` has no frame.
 
-    A name of the result before an answer is a frame too, also with the problem's numbers: `gcd(8, 12) = 4`. With
-    `ends_in_full_stop`, a full stop at the end is part of the answer, unless it follows a quote, a bracket, `*` or `$`.
+    The name of a result is a frame too: `gcd = 4`. The problem's numbers may follow the name: `gcd(8, 12) = 4`.
+
+    With `ends_in_full_stop`, a full stop is removed only after a quote, a bracket, `*` or `$`.
     """
     if UNFRAMED.fullmatch(text):
         return None
@@ -56,7 +56,7 @@ def outermost_frame(
 
 
 def _numbers_agree(shown: str | None, numbers: Sequence[object]) -> bool:
-    """Return True if the name of the result is followed by no numbers, or by the problem's numbers in any order."""
+    """Return True if `shown` is None, or lists the problem's numbers in any order, as `(8, 12)` in `gcd(8, 12) = 4`."""
     return shown is None or sorted(re.findall(r"\d+", shown)) == sorted(map(str, numbers))
 
 
@@ -196,7 +196,7 @@ FRAMES: tuple[AnswerFrame, ...] = (
     _frame("tail", r"(?s)(?P<inner>.*?)\\{1,2}"),
     _frame(FULL_STOP, r"(?s)(?P<inner>.*[^.])[.\u3002]"),
 )
-"""All frames, in the order in which they are tried. The first frame that matches is removed."""
+"""All frames, in the order in which they are tried."""
 FRAME_NAMES = frozenset(
     {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION, RESULT_NAME, *(frame.name for frame in FRAMES)}
 )

@@ -1,7 +1,6 @@
 """Guards: functions that score answers in place of library verifiers that are unsafe for model text.
 
-A guard executes no code, and limits its work. If a task has no `library_score`, its guard returns the library's own
-score for every answer that takes little work to score.
+A guard executes no code, and limits its work.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ MAX_NUMBER_CHARACTERS = 100
 
 
 def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
-    """Return the score of the library's verifier, with its `eval` replaced by a calculation that runs no code.
-
-    Also return True if the answer contains code that cannot be scored without running the code.
-    """
+    """Return the score of the library's verifier without `eval`, and True if the answer has code that was not run."""
     from .grammars import python_text
 
     with python_text.read_safely(sys.modules[type(dataset).__module__]) as refused:
@@ -37,12 +33,12 @@ def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[
 
 
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Return 0 for long numbers, and for nan, which the library accepts in place of any number."""
+    """Return the library's score, but 0 for long numbers and for nan, which the library accepts as any number."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
 
 
 def score_complex_as_library(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
-    """Score as the library does, but return 0 for long numbers."""
+    """Return the library's score, but 0 for long numbers."""
     return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0, False
 
 

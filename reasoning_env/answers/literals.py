@@ -1,7 +1,6 @@
 """Parse lists, dictionaries and numbers in JSON's or Python's notation, without Python's parser.
 
-Python's notation is converted to JSON token by token, in linear time: `(1, 'a',)` becomes `[1, "a"]`, and `{0: None}`
-becomes `{"0": null}`.
+Python's notation is converted to JSON token by token, in linear time: `(1, 'a',)` becomes `[1, "a"]`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def is_balanced(text: str) -> bool:
 
 
 def as_json(text: str) -> str | None:
-    """Convert a literal (list, string, number ...) in JSON's or Python's notation to JSON; None for any other string.
+    """Convert a literal in JSON's or Python's notation to JSON; None for any other string.
 
     JSON is returned unchanged. Numbers that JSON does not allow, such as `+5` or `07`, become strings.
     """
@@ -99,7 +98,7 @@ def _in_json(text: str) -> str | None:
 
 
 def _add_sign(parts: list[str], sign: str) -> None:
-    """Append `sign` to `parts`. Drop a comma before a closing bracket, and quote a number before a colon (a key)."""
+    """Append a bracket, comma or colon. Drop a comma before a closing bracket, and quote a number before a colon."""
     if sign in CLOSING:
         if len(parts) > 1 and parts[-1] == "," and parts[-2] not in ("[", "{", ","):
             parts.pop()

@@ -126,7 +126,7 @@ def _without_box(text: str) -> str:
 
 
 def _closing_brace(text: str) -> int:
-    """Return the position of the brace that closes the brace right before `text`; -1 if no brace closes it."""
+    """Return the position of the brace that closes a brace right before `text`; -1 if there is none."""
     depth = 1
     for match in BRACE.finditer(text):
         depth += {"{": 1, "}": -1}.get(match[0], 0)

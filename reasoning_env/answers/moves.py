@@ -25,7 +25,7 @@ Cell = tuple[int, int]
 
 
 def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0.01 if a car cannot make one of the moves. The library shortens such a move, and accepts the answer."""
+    """Return 0.01 instead of 1 if a car cannot make one of the moves, because the library shortens such a move."""
     if score < 1.0:
         return score
     rows = str(entry["question"]).partition("Board:")[2].split()
@@ -68,9 +68,9 @@ DIRECTIONS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": 
 
 
 def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0 if a move is blocked, or if moves follow after the board is solved.
+    """Return 0 instead of 1 if a move is blocked, or if moves follow after the board is solved.
 
-    The library skips blocked moves and checks only the last position, so it accepts answers with wrong moves.
+    The library skips blocked moves and checks only the last position.
     """
     return score if score < 1.0 or _is_solved_by_last(entry["metadata"]["gamestr"], answer) else 0.0
 
@@ -135,7 +135,7 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0.05 if a target is moved. Lower other scores by 1 / (number of boxes) for each impossible move.
+    """Subtract 1 / (number of boxes) for each impossible move, down to 0.05. A plan that moves a target scores 0.05.
 
     The library skips impossible moves, so it accepts a plan that tries every move.
     """

@@ -63,7 +63,7 @@ def _percentage(answer: str) -> NumberValue | None:
 
 
 def fraction(answer: str, problem: ProblemData) -> str | None:
-    """Read a fraction, which must be reduced to be right. The fraction may end an equation: `6/8 = 3/4`."""
+    """Read a fraction, or the last side of an equation: `6/8 = 3/4`. Only a reduced fraction is right."""
     sides = [fraction_parts(side.strip()) for side in answer.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
@@ -83,9 +83,9 @@ PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 
 
 def digits(answer: str, problem: ProblemData) -> str | None:
-    """Read digits in the problem's base. An answer that names another base is unreadable.
+    """Read digits in the problem's base; None if the answer names another base.
 
-    In base 10, the number may be the end of a calculation: `4*15^2 + 5*15 = 975`.
+    In base 10, a calculation may come first: `4*15^2 + 5*15 = 975`.
     """
     base = str(problem.metadata["target_base"])
     value = number_value(answer) if base == "10" else None
@@ -95,10 +95,7 @@ def digits(answer: str, problem: ProblemData) -> str | None:
 
 
 def _digits_without_base(answer: str, base: str) -> str | None:
-    """Return the digits without the mark of their base, such as `0x` or `_16`; None if the mark names another base.
-
-    A prefix of another base may be digits: 0b1 is a number in base 16.
-    """
+    """Return the digits without the mark of their base, such as `0x` or `_16`; None if the mark names another base."""
     match = DIGITS_IN_BASE.fullmatch(answer)
     if match is None:
         return None
@@ -106,7 +103,7 @@ def _digits_without_base(answer: str, base: str) -> str | None:
     if named not in ("", base):
         return None
     prefix = match["prefix"] or ""
-    is_mark = PREFIXES.get(prefix.lower()) == base
+    is_mark = PREFIXES.get(prefix.lower()) == base  # otherwise, the prefix is digits: 0b1 is a number in base 16
     return match["sign"].replace("+", "") + ("" if is_mark else prefix) + match["digits"]
 
 
@@ -130,10 +127,7 @@ COMPLEX = re.compile(rf"(?P<first>{COMPLEX_PART})(?:\s?(?:\+\s?(?=-))?(?P<second
 
 
 def complex_number(answer: str, problem: ProblemData) -> str | None:
-    """Read a complex number: a real part, an imaginary part with i or j, or both, in either order.
-
-    The number may be the end of a calculation: `(1 + 2i) + (3 - i) = 4 + i`.
-    """
+    """Read a complex number, such as `4 + i`. A calculation may come first: `(1 + 2i) + (3 - i) = 4 + i`."""
     *before, end = answer.split("=", MAX_SIDES)
     value = _complex_value(end.strip())
     if value is None:
@@ -233,8 +227,7 @@ BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
 def roots(answer: str, problem: ProblemData) -> str | None:
     """Read all real roots of a polynomial, in any order, each rounded or truncated to four decimals.
 
-    Both ways are right, because the question contradicts itself: it says to round, and to round down if the fifth
-    decimal is 5 or more. A double root may be listed twice.
+    A double root may be listed twice.
     """
     names: set[str | None] = set()
     answer = _without_root_name(answer, names)
@@ -275,7 +268,8 @@ class _Root:
     multiplicity: int
 
     def equals(self, answer: str) -> bool:
-        """Return True if a number is this root, rounded or truncated to four decimals, as the questions ask."""
+        """Return True if a number is this root, rounded or truncated to four decimals."""
+        # The question contradicts itself: it says to round, and to round down if the fifth decimal is 5 or more.
         unit = Fraction(1, 10**4)
         truncated = math.trunc(self.exact / unit) * unit
         is_exact = Fraction(answer) == truncated or rounds(answer, self.exact, places=4, error=FLOAT_ERROR)
@@ -336,7 +330,7 @@ NUMBER_LIST = sequence(f"(?a:{NUMBER.pattern})", joint=r"\s*,\s*|\s+", write=","
 
 
 def numbers(answer: str, problem: ProblemData) -> str | None:
-    """Read a list of numbers, with or without quotes and brackets, and compare by values and order."""
+    """Read a list of numbers, with or without quotes and brackets. Equal values in the same order are right."""
     found, right = NUMBER_LIST(answer, problem), NUMBER_LIST(problem.expected, problem)
     if found is None:
         return None

@@ -68,9 +68,9 @@ def number_or_text(answer: str, problem: ProblemData) -> str | None:
 
 
 def number_value(answer: str) -> NumberValue | None:
-    """Parse a number or a reduced fraction; None if `answer` is neither.
+    """Parse a number or a reduced fraction; None for anything else.
 
-    In an equation such as `1/32 = 0.03125` or `2^2 * 4 = 4 * 4 = 16`, parse the last side. All sides must be equal.
+    In an equation such as `1/32 = 0.03125`, parse the last side. All sides must be equal.
     """
     *before, end = answer.split("=", MAX_SIDES)
     last = simple_number(end.strip())
@@ -91,9 +91,8 @@ def side_value(side: str) -> Fraction | None:
 def rounds(answer: str, right: Fraction, *, places: int, error: Fraction = Fraction(0)) -> bool:
     """Return True if a decimal number is the right value, rounded to at least `places` decimals.
 
-    All digits of the number must be right: 2.674 is wrong for 2.67. Zeros at the end may be omitted. A half may be
-    rounded up or to the even digit: 0.9375 may become 0.938 but not 0.937, and 0.03125 may become 0.0313 or 0.0312.
-    `error` is the relative error that `right` itself may have.
+    A half may be rounded up or to the even digit: 0.03125 may become 0.0313 or 0.0312. `error` is the relative error
+    that `right` itself may have.
     """
     if not NUMBER.fullmatch(answer):
         return False
@@ -134,11 +133,9 @@ def without_rounding_sign(answer: str) -> str:
 
 
 def candidate(answer: str, problem: ProblemData) -> str | None:
-    """Read a number. It is right if it equals the right option, or this option rounded to three or more decimals.
-
-    The question may list the right option in two notations: 791,044.979 and 7.910449790000001e+05. Both are right.
-    """
+    """Read a number. It is right if it equals the right option, or this option rounded to three or more decimals."""
     solution = problem.metadata["solution"]
+    # The question may list the right option in two notations: 791,044.979 and 7.910449790000001e+05.
     shown = zip(problem.metadata["candidates"], problem.metadata["formatted_candidates"], strict=True)
     right = {form.replace(",", "") for candidate, form in shown if candidate == solution} | {str(solution)}
     value = number_value(answer)

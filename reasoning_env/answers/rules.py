@@ -24,7 +24,7 @@ Guard = Callable[[str, Entry, Dataset], float]
 LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
 """Returns the score of the library's verifier, and True if the answer has code that would have to be run."""
 Correction = Callable[[str, Entry, Dataset, float], float]
-"""Returns the strict score from an answer, its entry and dataset, and the score of the guard or the library."""
+"""Returns the strict score of an answer from its entry, its dataset, and the score of the guard or the library."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class AnswerRules:
     guard: Guard | None = None
     """Scores answers instead of a verifier that must not receive model text unchecked."""
     library_score: LibraryScore | None = None
-    """If rewards are not strict, this function scores answers, and not `guard`. It returns the library's own score."""
+    """Scores answers as the library's verifier does. Used instead of `guard` if rewards are not strict."""
     correction: Correction | None = None
     """Changes the score of a value that is not the expected answer. docs/defects.md shows the function's docstring."""
     max_partial: float = 1.0
     """Limit for the partial credit of a wrong answer."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. Only a score above the best guess's
-    score earns partial credit."""
+    """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. Only a score above all guesses'
+    scores earns partial credit."""
     ends_in_full_stop: bool = False
     """True if a full stop at the end may belong to the answer, so that it is not removed."""
     result_names: tuple[str, ...] = ()
-    """Names of the result that may precede the value in an answer, as in `GCD: 4`. In a name, `{key}` stands for the
-    metadata's value of the key. The problem's numbers may follow a name: `gcd(8, 12) = 4`."""
+    """Names of the result that may precede the value, as in `GCD: 4` or `gcd(8, 12) = 4`. In a name, `{key}` stands for
+    the metadata's value of the key."""
     is_formula: bool = False
     """True if answers are formulas in Python's notation. Then mathematical notation, such as `10x^7`, is read too."""

@@ -1,8 +1,7 @@
 """Score answers to a problem: remove formatting, read the whole rest as a value of the task's type, score the value.
 
-A value scores 1 if the value is the expected answer, or if the task has several right answers and the verifier accepts
-the value. Any other value gets the task's partial credit. An answer that cannot be read as a value scores at most
-FORM_SCORE.
+The expected answer scores 1. In tasks with several right answers, any value that the verifier accepts scores 1. Other
+values get the task's partial credit. An answer that cannot be read as a value scores at most FORM_SCORE.
 """
 
 from __future__ import annotations
@@ -27,15 +26,16 @@ FIELD = re.compile(r"\{(\w+)\}")
 LEAST_PARTIAL = 1e-6
 """Scores below this limit become 0, because a trainer that normalises advantages would amplify tiny differences."""
 MAX_NESTED_BRACKETS = 100
-"""Most brackets that an answer may have open at the same time. Right answers have at most 6. The limits of Python's
-parsers are higher and differ between Python's versions, but scores must not depend on the version."""
+"""Limit for brackets that are open at the same time; right answers have at most 6. Without this limit, scores would
+depend on the limits of Python's parsers, which differ between versions."""
 
 
 @dataclass(frozen=True)
 class AnswerCandidate:
-    """The `text` of an answer without the formatting named in `frames`, and the text in the verifier's `notation`.
+    """One way to read an answer.
 
-    `notation` is None if the text cannot be read as a value of the task's type.
+    - `text`: the answer without the formatting named in `frames`.
+    - `notation`: `text` in the notation that the verifier expects; None if `text` is no value of the task's type.
     """
 
     text: str
@@ -45,7 +45,7 @@ class AnswerCandidate:
 
 @dataclass
 class Scorer:
-    """Scores answers to one problem. Each verification unpickles `entry` anew, because verifiers may change the entry.
+    """Scores answers to one problem.
 
     - `strict`: if True, an answer that the task's answer type cannot read scores at most FORM_SCORE. If False, the
       score of the library's verifier counts.
@@ -56,7 +56,7 @@ class Scorer:
 
     rules: AnswerRules
     dataset: Dataset
-    entry: bytes
+    entry: bytes  # unpickled anew for each verification, because verifiers may change the entry
     strict: bool
     with_tags: bool
     accepts_forms: bool = False
@@ -66,14 +66,9 @@ class Scorer:
     def score(self, answer: str) -> float:
         """Return the highest score of an answer's candidates. Set `self.frames` to the names of the removed formatting.
 
-        `_unwrapped_texts` removes formatting, `candidates` reads the rest as a value of the task's type,
-        `_candidates_to_score` selects candidates, and `_score_candidate` scores each of them.
-
-        A candidate scores 0 if the verifier raises an error. If the verifier raises an error for every candidate, the
-        answer scores 0 only if rewards are strict, the task has an answer type, and the verifier raises no error for
-        the right answer. Otherwise the last error is raised. Raises MemoryError at once.
-
-        If the task has an answer type, an answer with more than MAX_NESTED_BRACKETS open brackets scores 0 unparsed.
+        A candidate scores 0 if the verifier raises an error. If the verifier raises for every candidate, raise the last
+        error, but return 0 if rewards are strict and the verifier can score the right answer. Raises MemoryError at
+        once.
         """
         self.frames = ()
         self._has_code = False
@@ -105,8 +100,9 @@ class Scorer:
     def _candidates_to_score(self, answer: str) -> Iterator[AnswerCandidate]:
         """Yield the candidates to score, without duplicates.
 
-        With strict rewards: the candidates with a value, or the whole answer if there are none. Without strict
-        rewards: all candidates. In both cases, if `with_tags` is True: also the whole answer with answer tags added.
+        - If rewards are strict: the candidates with a value or, if there are none, the whole answer.
+        - If rewards are not strict: all candidates.
+        - If `with_tags` is True: also the whole answer with answer tags added.
         """
         seen = set()
         has_value = False
@@ -123,7 +119,7 @@ class Scorer:
             yield AnswerCandidate(tagged, tagged if self.rules.type is None else None)
 
     def candidates(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Read the answer as a value, and again after removing each layer of formatting. Yield all these candidates."""
+        """Yield a candidate for the answer, and for what is left after each further layer of formatting is removed."""
         for text, frames in self._unwrapped_texts(answer):
             yield AnswerCandidate(text, self._read_value(text), frames)
             if self.rules.type is any_value and REPLACED_SIGNS not in frames and is_value(text):
@@ -136,7 +132,7 @@ class Scorer:
     def _unwrapped_texts(self, answer: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the answer with 0, 1, 2, ... frames (layers of formatting) removed, and the names of these frames.
 
-        Yield each of these strings a second time without LaTeX, Markdown and special Unicode characters, if it has any.
+        Yield each string a second time without LaTeX, Markdown and special Unicode characters, if it has any.
         """
         if not self.accepts_forms:
             yield answer, ()
@@ -218,10 +214,8 @@ class Scorer:
         return 0.0 if score is None else self._without_length_share(text, score)
 
     def _without_length_share(self, text: str, score: float) -> float:
-        """Return 0 if `text` scores only because it contains the right answer, as a list of all options does.
-
-        The library's default verifier then returns len(right answer) / len(text). Return any other score unchanged.
-        """
+        """Return 0 if `text` scores only because it contains the right answer; otherwise return `score`."""
+        # The library's default verifier gives len(right) / len(text) to text that contains the right answer.
         right = self._problem.expected
         return 0.0 if right and right in text and math.isclose(score, len(right) / len(text)) else score
 
@@ -242,9 +236,9 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the score that the task's guard or, if it has none, the library's verifier gives. Raises their errors.
+        """Return the score of the task's guard or, without a guard, of the library's verifier. Raises their errors.
 
-        If rewards are not strict and the task has a function `library_score`, return that function's score instead.
+        If rewards are not strict, use the task's function `library_score` instead, if there is one.
         """
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:
@@ -259,7 +253,7 @@ class Scorer:
 
     @cached_property
     def _best_guess(self) -> float:
-        """The score of the best wrong guess. Calculated when first needed: only partial credit needs this score."""
+        """The highest score of a wrong guess, which is an answer that needs no reasoning."""
         made = guesses(pickle.loads(self.entry), self.rules.guesses)
         scores = [_score_or_none(self._guess_score, guess) for guess in made]
         return max((score for score in scores if score is not None and score < 1.0), default=0.0)

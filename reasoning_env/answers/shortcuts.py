@@ -1,7 +1,7 @@
 """Make shortcuts, which are answers that need no reasoning: copied parts of the question, boards filled by a rule.
 
 The audit reports the scores of shortcuts. If a shortcut solves too many problems of a task, some of these problems are
-rejected. Only a score above the best shortcut's score earns partial credit. Making shortcuts takes linear time.
+rejected. Only a score above the best shortcut's score earns partial credit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANK_MARKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
-"""Takes the cells in the row, the column and the box of an empty cell, and returns what to fill in."""
+"""Takes an empty cell's row, column and sudoku box ([] if the board has no boxes), and returns what to fill in."""
 
 
 def copies(problem_text: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ def copies(problem_text: str) -> dict[str, str]:
 
 
 def is_copied(problem_text: str, answer: str) -> bool:
-    """Return True if the answer has the same content as one of the question's `copies`."""
+    """Return True if the answer has the same content as a part of the question that `copies` returns."""
     return any(same_content(part, answer) for part in copies(problem_text).values())
 
 
@@ -72,7 +72,7 @@ def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) ->
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the right answer in lower case, or only the missing value if the question's board has one empty cell."""
+    """Return the right answer in lower case. If the question's board has one empty cell, return the cell's value."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -90,11 +90,11 @@ def _board(problem_text: str) -> tuple[str, str]:
 
 
 LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}
-"""For each shortcut that replaces every number of a right answer by a constant: its name and the constant."""
+"""Names of shortcuts, and the constant by which each shortcut replaces every number of the right answer."""
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Return the answers of the shortcuts in LAYOUTS, by name; {} if the right answer is words or names like x1."""
+    """Return the right answer with every number replaced, for each name in LAYOUTS; {} for words and names like x1."""
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -123,7 +123,7 @@ def last_grid(text: str) -> list[str]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the last block of wordless lines that contains an empty cell; [] if no block does."""
+    """Return the last block of lines that has an empty cell and no words; [] if there is none."""
     lines = text.splitlines()
     wordless = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if wordless[n] and any(mark in line for mark in BLANK_MARKS[:2])]
@@ -138,10 +138,7 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill a board's empty cells one by one with the values that `fill` returns.
-
-    The box that `fill` gets is [] if the board has no boxes like a sudoku's.
-    """
+    """Fill a board's empty cells one by one with the values that `fill` returns."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -190,15 +187,15 @@ def _last(items: Sequence[str]) -> str:
 
 
 FORM_SCORE = 0.1
-"""The highest score of an answer that its answer type cannot read. Scores up to FORM_SCORE are not rescaled."""
+"""The highest score of an answer that cannot be read as a value of the task's type."""
 MAX_PARTIAL = 0.98
 """The highest score of a wrong answer, so that a score of at least 0.99 always means a right answer."""
 
 
 def above_guessing(score: float, guess: float) -> float:
-    """Rescale a partial score linearly, so that `guess` (the best guess's score) becomes 0 and 1 becomes MAX_PARTIAL.
+    """Rescale a partial score linearly: the score `guess` of the best guess becomes 0, and 1 becomes MAX_PARTIAL.
 
-    Then raise a result below FORM_SCORE to FORM_SCORE. A higher score never gets a lower result.
+    Return at least FORM_SCORE.
     """
     return max(FORM_SCORE, MAX_PARTIAL * (score - guess) / (1.0 - guess))
 

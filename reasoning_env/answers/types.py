@@ -1,9 +1,10 @@
 """Answer types: functions that read a whole answer as a value.
 
 A type takes an answer without formatting and returns the value in the notation that the verifier expects. It returns
-None if it cannot read the answer. If the type returns the expected answer, the answer scores 1. The verifier scores
-any other value, and only in tasks with several right answers this score can be 1. A type never searches inside an
-answer. So an answer with "not", a second answer or an extra sign is unreadable, without a rule for each of these cases.
+None for an unreadable answer, such as an answer with "not" or a second answer.
+
+If the type returns the expected answer, the answer scores 1. The verifier scores any other value, and only in tasks
+with several right answers this score can be 1.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns the expected answer if the answer is right, None if it is unreadable, else it in the verifier's notation."""
+"""Returns None for an unreadable answer, and the expected answer for a right answer. Any other answer is returned in
+the verifier's notation."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
     """Make the answer type of words and sentences: any string, compared word by word.
 
-    With `blanks_count=False`, spaces are ignored. With `may_be_spelled`, a single word may be spelled out, as in
-    `s-u-n`. A letter outside ASCII never equals an ASCII letter.
+    With `blanks_count=False`, spaces are ignored. With `may_be_spelled`, a word may be spelled out: `s-u-n`. A letter
+    outside ASCII never equals an ASCII letter.
     """
 
     def words(answer: str) -> list[str]:
@@ -81,11 +83,11 @@ def sequence(
     spell: Callable[[str], str] | None = None,
     case_counts: bool = True,
 ) -> AnswerType:
-    """Make the answer type of sequences of words, moves or numbers.
+    """Make the answer type of sequences of words, moves or numbers, with or without brackets and quotes.
 
-    Each element matches `token`, and `joint` separates elements. The sequence may be in brackets, and each element in
-    quotes. Elements of `length` characters need no separator. For the verifier, `spell` converts each element, and
-    `write` joins the elements.
+    - `token` and `joint`: the patterns of an element, and of what separates elements.
+    - `length`: elements of so many characters need no separator; 0 if all elements need one.
+    - `spell` and `write`: for the verifier, convert each element, and join the elements.
     """
     element = re.compile(token)
     side_by_side = re.compile(f"(?:{token})+") if length else None

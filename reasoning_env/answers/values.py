@@ -26,7 +26,7 @@ def any_value(answer: str, problem: ProblemData) -> str | None:
 
 
 def is_value(answer: str) -> bool:
-    """Return True for a JSON value, and for any string that looks like a list or an object."""
+    """Return True if the answer is valid JSON or a Python constant, or looks like a list or an object."""
     if answer[:1] in ("[", "{") and answer[-1:] in ("]", "}") and not answer.startswith("{\\"):
         return True
     return json_value(answer) is not None or answer in NAMED_LITERALS
@@ -75,10 +75,10 @@ def texts(pattern: str) -> AnswerType:
 
 
 def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
-    """Make the answer type of lists of moves. Each move must match `pattern`.
+    """Make the answer type of lists of moves, which may be on separate lines. Each move must match `pattern`.
 
-    A move may be a list of parts, which `joint` joins. Moves may also stand on separate lines. `tight` maps patterns to
-    replacements, which convert a move to the verifier's notation.
+    A move may be a list of parts, which `joint` joins. `tight` maps patterns to replacements, which convert a move to
+    the verifier's notation.
     """
     matches = re.compile(pattern).fullmatch
 

@@ -1,7 +1,6 @@
 """Check integrals and products of polynomials by evaluating them at random points.
 
-Only elementary functions can be called, and a polynomial must be multiplied out. So an answer cannot restate the
-question, for example with an integral, `expand` or `Subs`.
+Answers can call only elementary functions, and must multiply out polynomials. So an answer cannot restate the question.
 """
 
 from __future__ import annotations
@@ -128,11 +127,10 @@ Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     """Return True if the derivative of the answer equals the integrand, to 60 digits at random points.
 
-    All functions are real, and a logarithm takes the absolute value of its argument. If the derivative of a smooth
-    function is right at several points, it is right everywhere. So answers that could have a jump or a corner between
-    the points are rejected, and points at which a huge or tiny part could hide another term do not count.
+    All functions are real, and `log(x)` means `log(abs(x))`. Answers that could have a jump or a corner are rejected,
+    because random points could miss a jump or a corner.
 
-    Raises ExpressionError for strings outside the grammar or its limits.
+    Raises ExpressionError for such answers, and for strings outside the grammar or its limits.
     """
     tree = parse_expression(answer, MAX_TREE_PARTS)
     if len(_names(tree)) > MAX_NAMES:
@@ -149,9 +147,9 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 
 
 def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
-    """Raise ExpressionError for functions whose graph can have a corner, such as `abs(x - 2)` or `asin(sin(x))`.
+    """Raise ExpressionError for functions whose graph can have a corner or a jump, such as `abs(x - 2)`.
 
-    - An absolute value must be the argument of a logarithm, whose derivative does not depend on the sign.
+    - An absolute value must be inside a logarithm: `log(abs(x))` equals `log(x)` here.
     - Inverse functions need linear arguments, because `atan(x) + atan(1/x)` has a jump.
     - An exponent must not contain a logarithm, because `exp(log(x**2)/2)` equals `abs(x)`.
     """
@@ -198,9 +196,9 @@ def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
 
 
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
-    """Return the coefficients of `tree`, which must be a polynomial of degree 2 or less. The constant is the first.
+    """Return the coefficients of a polynomial of degree 2 or less, the constant first.
 
-    Raises ExpressionError if values of `tree` at three random points show that it is no such polynomial.
+    Raises ExpressionError if random points show that `tree` is not such a polynomial.
     """
     constant, after, later = (evaluate_exactly(tree, {variable: Fraction(point)}) for point in range(3))
     square = (later - 2 * after + constant) / 2
@@ -213,17 +211,14 @@ def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fra
 
 
 def _has_derivative(tree: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
-    """Return True if the derivative of a tree equals `target` at AGREEING random points and differs at none.
-
-    Points at which a value is not real are skipped. Points at which a float overflows are skipped too, because
-    calculating a huge value with many digits would not end.
-    """
+    """Return True if the derivative of a tree equals `target` at AGREEING random points and differs at none."""
     agreeing = 0
     constants = sorted((_names(tree) | _names(target)) - {variable})
     for _ in range(MAX_POINTS):
         size = math.exp(drawn.uniform(math.log(SMALLEST_POINT), math.log(LARGEST_POINT)))
         point = repr(drawn.choice((size, -size)))
         others = {name: repr(drawn.uniform(-1, 1)) for name in constants}
+        # Skip points at which a float overflows: calculating a huge value with many digits would not end.
         if any(_value(one, _Numeric(mpmath.fp, variable, float(point), others)) is None for one in (target, tree)):
             continue
         with mpmath.workdps(DIGITS):

@@ -1,8 +1,7 @@
 """Parse arithmetic and algebra in model text with Python's own parser, and calculate with exact numbers.
 
-The parser gets only strings of allowed characters, makes a syntax tree and evaluates nothing. A tree contains only
-numbers, names, operators and calls of names. The code that evaluates the tree defines the values of names and calls.
-The number of parts, the nesting, the digits and the exponents are limited, because `9**9**9` has a huge value.
+A tree has only numbers, names, operators and calls of names. No tree is run as code. The size of expressions and values
+is limited, because `9**9**9` has a huge value.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ExpressionError(ValueError):
 def parse_expression(text: str, max_parts: int) -> ast.expr:
     """Return the syntax tree of an expression. Constants are strings of digits, so that no number is rounded.
 
-    Raises ExpressionError, also for more than `max_parts` names, numbers, operators, parentheses and commas.
+    Raises ExpressionError, also for more than `max_parts` numbers, names and signs.
     """
     text = text.strip()
     if not EXPRESSION.fullmatch(text):
@@ -152,8 +151,7 @@ class _ExactArithmetic(Arithmetic[Fraction]):
 def evaluate_exactly(node: ast.expr, names: Mapping[str, Fraction] | None = None) -> Fraction:
     """Return the value of a tree of numbers, operators and names. `names` maps each name to its value.
 
-    Raises ExpressionError for unknown names, calls, division by zero, fractional exponents, and values of more than
-    MAX_BITS bits.
+    Raises ExpressionError for unknown names, calls, division by zero, fractional exponents and huge values.
     """
     return _ExactArithmetic(names or {}).value(node)
 
@@ -171,7 +169,7 @@ class _ComplexArithmetic(Arithmetic[complex]):
 def evaluate_complex(node: ast.expr) -> complex:
     """Return the value of a tree of numbers, operators and imaginary units, in floating point.
 
-    Raises ExpressionError for names other than i and j, calls, division by zero and values that are too large.
+    Raises ExpressionError for names other than i and j, calls, division by zero and huge values.
     """
     try:
         return _ComplexArithmetic().value(node)

@@ -1,7 +1,6 @@
 """Parse propositional formulas in model text, and check whether premises imply a formula.
 
-A formula is the name of a variable, `(NOT, operand)` with an operand that is not a negation, or
-`(operator, left, right)`.
+A formula is the name of a variable, `(NOT, operand)` or `(operator, left, right)`. An operand of NOT is no negation.
 """
 
 from __future__ import annotations
@@ -69,9 +68,10 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 def concludes(answer: str, premises: Iterable[str]) -> bool:
     """Return True if all premises together imply the formula `answer`, but single premises do not.
 
-    To check single premises, each part of the formula that one premise implies is replaced by true, and each part that
-    one premise refutes is replaced by false. Single premises imply the formula if it is then always true, as it is for
-    premises joined by AND. Raises ValueError if `answer` is not a formula.
+    To check single premises, replace each part of the formula that one premise implies by true, and each part that one
+    premise refutes by false. Single premises imply a formula that is then always true, such as `P ∧ Q` from P and Q.
+
+    Raises ValueError if `answer` is not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)
@@ -111,7 +111,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _with_decided_parts(self, formula: Formula) -> int:
-        """Return a formula's truth table. A part that one premise implies is true, a part that one refutes is false."""
+        """Return a formula's truth table, with parts that single premises imply or refute replaced by true or false."""
         table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table
@@ -126,8 +126,7 @@ class _Premises:
 class _TruthTables:
     """Truth tables over all variables of the given formulas, as integers with one bit for each assignment.
 
-    In assignment k, variable number p is true if bit p of k is 1. So the truth table of variable p repeats 2**p zeros
-    followed by 2**p ones.
+    In assignment k, variable number p is true if bit p of k is 1.
     """
 
     def __init__(self, formulas: Iterable[Formula]) -> None:
@@ -135,6 +134,7 @@ class _TruthTables:
         self.true = (1 << (1 << len(names))) - 1
         self._of_name: dict[str, int] = {}
         for position, name in enumerate(names):
+            # The table of variable number p repeats 2**p zeros followed by 2**p ones.
             ones = (1 << (1 << position)) - 1
             self._of_name[name] = self.true // ((1 << (1 << position + 1)) - 1) * (ones << (1 << position))
 

@@ -1,10 +1,8 @@
 """Calculate the value of Python code that the library's verifiers would evaluate, without running the code.
 
-Some verifiers of the library pass an answer to `eval`, or to SymPy's `parse_expr`, which generates and evaluates code.
-The library's own scores need the value of that code. This module parses the code and calculates each node: operators,
-comparisons, `and`, `or`, `not`, conditions, lists, and calls of the functions below. All other nodes raise
-ExpressionError, because only running the code would give a value: attributes, lambdas, comprehensions, f-strings,
-variables of the verifier, and calls of other functions.
+Some verifiers pass an answer to `eval`, or to SymPy's `parse_expr`, which evaluates code. This module parses the code
+and calculates operators, comparisons, conditions, lists, and calls of the functions below. Any other code, such as
+attributes, lambdas and f-strings, raises ExpressionError.
 """
 
 from __future__ import annotations
@@ -74,8 +72,7 @@ NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.A
 def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
     """Replace `eval` and SymPy's `parse_expr` in a module of the library by safe functions, until the context ends.
 
-    Yields a list. If a safe function cannot calculate the value of a string without running the string as code, it
-    raises an error, which is also added to the list.
+    Yields a list, to which the safe functions add an error for each string that they would have to run as code.
     """
     refused: list[ExpressionError] = []
 
