@@ -54,13 +54,13 @@ PATIENCE_S = 30.0
 AWAY_LIMIT_S = 600.0
 """`process` and `evaluate` wait at least this long for a server that worked before: a restart takes minutes."""
 PROBE_S = 30.0
-"""Limit in seconds for a server's first token and for its list of models, unless there is a shorter limit."""
+"""Limit in seconds for a server's first token, and for its list of models."""
 HEALTH_S = 2.0
 """Limit in seconds for the health check of a server that failed."""
 OTHERS_S = 2.0
 """Seconds for which the check at startup waits for further servers after the first server has answered."""
 LEAST_WAIT_S = 1.0
-"""Minimum time limit of the request for one token at startup. A server on this machine needs only milliseconds."""
+"""The limit for a server's first token is at least this many seconds, even if less time is left."""
 SPARE_FILES = 64
 """File descriptors that are reserved for files and for starting workers. An evaluation uses about 20."""
 NO_KEY = "x"
@@ -116,11 +116,11 @@ def goes_through_proxy(url: str) -> bool:
 
 
 def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
-    """Return the settings `api_key` and, if there are any, `headers` of a server as they are sent to it.
+    """Return a server's settings `api_key` and, if there are any, `headers`, as they are sent.
 
     `server` has the attribute `api_key`, and perhaps `headers`. `$NAME` is replaced by that environment variable.
-    If the user sets headers but no key, `api_key` is "", because a header may contain the key. If the user sets
-    neither, `api_key` is the variable OPENAI_API_KEY (if `for_chat` is True and the variable is set) or else NO_KEY.
+    If a server has headers but no key, `api_key` is "". If a server has neither, `api_key` is NO_KEY, or the variable
+    OPENAI_API_KEY if it is set and `for_chat` is True.
 
     Raises ConfigError if a variable is not set, or if a key or header has a character that HTTP does not allow.
     """
@@ -129,7 +129,7 @@ def read_secrets(server: object, *, for_chat: bool) -> dict[str, object]:
     if key != NO_KEY:
         key = _read_word(key, "api_key")
     elif headers:
-        key = ""
+        key = ""  # a header may contain the key
     elif for_chat and os.environ.get("OPENAI_API_KEY"):
         key = _read_word("$OPENAI_API_KEY", "api_key")
     return {"api_key": key, "headers": headers} if headers else {"api_key": key}
@@ -141,10 +141,10 @@ def read_servers(
     of_files: Sequence[Mapping[str, object]],
     of_options: Mapping[str, object],
 ) -> list[ServerT]:
-    """Return the settings of the servers. Options override files; a setting in neither comes from `defaults[0]`.
+    """Return the settings of the servers. Options override files, and files override `defaults[0]`.
 
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
-    Returns an empty list if neither the files, the options nor the variable have a setting.
+    Returns an empty list if no file, no option and no variable has a setting.
 
     Raises ConfigError for an invalid setting, and if options are given for several servers.
     """
@@ -194,8 +194,7 @@ def _read_word(word: str, name: str) -> str:
 def find_secrets(servers: Iterable[object]) -> list[str]:
     """Return the secrets that logs must not show: keys, headers and passwords of servers, and keys in the environment.
 
-    Each server may have the attributes `api_key`, `headers` and `base_url`. The values in the query of a URL count as
-    secrets, encoded and decoded.
+    Each server may have the attributes `api_key`, `headers` and `base_url`. All values in a URL's query are secrets.
     """
     variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
     candidates = [os.environ.get(name) for name in variables]
@@ -238,7 +237,7 @@ class StatusError(Exception):
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
-    """Call `probe`, each time with a time limit in seconds, until it returns no failures. Log why the program waits.
+    """Call `probe` with a time limit in seconds until it returns no failures. Log the failures.
 
     Raises ServerError if failures remain after `timeout_s`, which may be infinite, and any error that `probe` raises.
     """
@@ -291,11 +290,9 @@ def explain_probe(error: Exception, completer: Completer, reply_format: ReplyFor
 
 
 def path_remedy(failure: Failure, url: str) -> str | None:
-    """Return the advice to add `/v1` to the URL if this may be why the endpoint does not exist; else None.
-
-    A URL with a query belongs to a server with other endpoints, so `/v1` is not missing there.
-    """
+    """Return the advice to add `/v1` to the URL; None if `/v1` is not missing."""
     parts = urlsplit(url.rstrip("/"))
+    # A URL with a query belongs to a server with other endpoints.
     if failure.status != 404 or parts.path.endswith("/v1") or parts.query:
         return None
     before, version, _ = parts.path.partition("/v1/")
@@ -305,9 +302,9 @@ def path_remedy(failure: Failure, url: str) -> str | None:
 
 
 def find_context_length(models: Sequence[object], name: str) -> int | None:
-    """Return a model's limit of tokens for prompt and completion together; None if the server's list does not have it.
+    """Return a model's context length in tokens from the server's list of models; None if the list does not have it.
 
-    If the model is not in the list, the first model is used.
+    A model that is not in the list gets the context length of the first model.
     """
     named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
     lengths = [read_token_number(getattr(model, field, None)) for model in named for field in CONTEXT_NAMES]
@@ -315,7 +312,7 @@ def find_context_length(models: Sequence[object], name: str) -> int | None:
 
 
 async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -> Failure | None:
-    """Request one token and select the format that works. Return why the server does not work yet; None if it works.
+    """Request one token, and select the format that works. Return why the server does not work yet, or None.
 
     Raises ServerError if the server will never work.
     """
@@ -327,10 +324,10 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 
 
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
-    """Select the first of a completer's formats that returns a token. If a format is already selected, try only that.
+    """Select the first of a completer's formats that returns a token. If a format is selected already, try only that.
 
-    Returns None if a format works. Returns the format that was tried and the error if the server is absent or busy, or
-    if it refuses the key or the only format to try. Raises ServerError if no format gives a token.
+    Returns None if a format works, else a failed format and its error. Raises ServerError if the server supports none
+    of several formats, or returns no token.
     """
     formats = completer.formats if completer.format is None else [completer.format]
     refusals: list[str] = []
@@ -401,7 +398,7 @@ def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
 async def check_servers(
     list_completers: Callable[[], Sequence[Completer]], prompt: Prompt, options: RequestOptions, timeout_s: float
 ) -> None:
-    """Return as soon as a server has returned a token. Detect formats that are not set. `timeout_s` may be infinite.
+    """Wait until a server has returned a token. Detect the servers' reply formats. `timeout_s` may be infinite.
 
     Raises:
         ServerError: A server refuses the request, or sends no completion.

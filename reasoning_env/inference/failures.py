@@ -25,7 +25,7 @@ from ..runtime.text import describe_connection, printable
 CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
 """Names of connection errors of HTTP clients that are not OSErrors. This module does not import the clients."""
 LONGEST_WAIT_S = 3600.0
-"""A server that asks for a longer pause gets only this one, because a header could name the year 9999."""
+"""The longest pause, in seconds, that a server can ask for. A header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """Reasons of an SSLError if the server speaks http, not https. Newer versions of OpenSSL use the second reason."""
 
@@ -48,7 +48,7 @@ class Failure:
     """A failed request in plain words.
 
     - `description`: one line with the kind of the error, its message, and how long the server asks to wait.
-    - `kind`: what the failure says about the next request.
+    - `kind`: whether and when the next request may succeed.
     - `remedy`: what a user can do, with settings in braces as in `errors.ReasoningEnvError`.
     - `status`: the HTTP status; None if there is no reply.
     - `timed_out`: whether the request ended by a time limit.
@@ -66,12 +66,12 @@ class Failure:
 
     @property
     def may_be_overload(self) -> bool:
-        """True if the server is overloaded or unavailable, so that the request itself may be valid."""
+        """True if the server is overloaded or unavailable. The request itself may be valid."""
         return self.kind is FailureKind.BUSY or self.status == HTTPStatus.SERVICE_UNAVAILABLE
 
     @property
     def nobody_answers(self) -> bool:
-        """True if the server is absent or busy, so that this prompt did not cause the failure."""
+        """True if the server is absent or busy. This prompt is not the cause of the failure."""
         is_away = self.kind is FailureKind.ABSENT and self.status != HTTPStatus.INTERNAL_SERVER_ERROR
         return is_away or self.kind is FailureKind.BUSY
 
@@ -114,8 +114,9 @@ class ServerAwayError(ConnectionError):
 class BrokenOffError(Exception):
     """The server ended a completion before the model did, because of a failure.
 
-    These errors are counted by `finish_reason`. `detail` is the error message in the reply. If the finish reason does
-    not show that the completion is incomplete, `why` is the whole message of this exception.
+    - `finish_reason`: the name under which this error is counted.
+    - `detail`: the error message in the reply.
+    - `why`: replaces the message of this exception.
     """
 
     def __init__(self, finish_reason: str, detail: object = None, *, why: str = "") -> None:
@@ -181,8 +182,7 @@ NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id",
 def all_messages(body: bytes) -> str:
     """Return all messages in an error body of any JSON structure, joined by spaces, up to MAX_MESSAGE_CHARACTERS.
 
-    Names of fields are included, because some servers name a refused parameter as a field. JSON inside a string, which
-    gateways send, is parsed too.
+    Names of fields are included, because some servers name a refused parameter as a field. JSON in a string is parsed.
     """
     text = body.decode(errors="replace")
     return " ".join(_messages_in(text))[:MAX_MESSAGE_CHARACTERS]
@@ -244,8 +244,7 @@ def _header(cause: BaseException, name: str) -> str | None:
 def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float | None:
     """Return how many seconds a header Retry-After (a number or a date) asks to wait; None if there is no header.
 
-    `sent_at` is the reply's header Date. A date in Retry-After is compared with it, because the server's clock may
-    differ from this machine's clock. The result is at most LONGEST_WAIT_S.
+    `sent_at` is the reply's header Date. The result is at most LONGEST_WAIT_S.
     """
     if retry_after is None:
         return None
@@ -253,6 +252,7 @@ def seconds_asked(retry_after: str | None, sent_at: str | None = None) -> float 
         seconds = float(retry_after)
     except ValueError:
         try:
+            # The server's clock may differ from this machine's clock.
             now = time.time() if sent_at is None else parsedate_to_datetime(sent_at).timestamp()
             seconds = parsedate_to_datetime(retry_after).timestamp() - now
         except (ValueError, OverflowError):
@@ -353,10 +353,10 @@ class History:
     """The failures of one group's requests, compared with the successes of all groups' requests.
 
     - `failures`: failed requests of this group.
-    - `failures_beside_successes`: failed requests of this group while other groups' requests succeeded. A failure does
-      not count here if the server is busy or unavailable, or if no connection was made: the request may be valid.
-    - `successes`: number of requests of all groups that had succeeded when a request of this group last failed. Before
-      the first failure: when this group sent its first request.
+    - `failures_beside_successes`: failed requests of this group while other groups' requests succeeded. Failures of a
+      busy, unavailable or unreachable server do not count.
+    - `successes`: how many requests of all groups had succeeded at this group's last failure. Before the first failure:
+      how many had succeeded at the group's first request.
     - `others_succeeded`: whether any request succeeded between this group's last two failures.
     - `outage_s`: how long requests of all groups have failed without a success.
     - `pause_s`: how long to wait before this group's request is retried.
@@ -386,8 +386,7 @@ class RequestOutage(OutageLog):
     def counted_s(self, failure: Failure) -> float:
         """Return how long requests have failed, in seconds, for the limits in `decide`.
 
-        If the server is absent or busy now, the whole outage counts. Otherwise, only the time since the server was last
-        absent or busy counts.
+        Unless the server is absent or busy, only the time since it was last absent or busy counts.
         """
         if failure.nobody_answers:
             self._absent_at = self._clock()
@@ -402,7 +401,7 @@ class Timeouts:
     - `reply_s`: one attempt; None for no limit.
     - `outage_s`: how long all requests may fail, or all servers may be unhealthy; infinite for no limit.
     - `away_s`: if longer than `outage_s`, the limit while no server answers at all, because servers may be restarting.
-    - `tries`: if set, limits the number of attempts instead of the time; there are no pauses between attempts.
+    - `tries`: the maximum number of attempts. If set, `outage_s` has no effect, and attempts have no pauses.
     """
 
     reply_s: float | None

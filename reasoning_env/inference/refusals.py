@@ -1,7 +1,8 @@
 """Learn which parts of a request a server refuses, and change later requests so that the server accepts them.
 
-Requests are changed as little as possible: a token limit is lowered to the value that the error allows, a parameter is
-renamed if the server has another name for it, and a parameter is left out only if the server then accepts the request.
+Requests are changed as little as possible. A token limit is lowered to the value that the error allows. A parameter is
+renamed if the server has another name for it. A parameter stays left out only if the server accepts the request
+without it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
 """Fields of a request that `Refusals` never leaves out."""
 DROPPED_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
-"""If an error names several parameters, these are the last to be left out, in this order."""
+"""Of the parameters that an error names, these are tried last, in this order."""
 FEWEST_TOKENS = 64
 """If the context leaves fewer tokens than this for a completion, the prompt counts as too long."""
 PROMPT_MARGIN = 1.05
@@ -66,8 +67,8 @@ class Attempts:
 class Refusals:
     """The refusals of one server: `learn` reads an error, and `adapt` changes requests accordingly.
 
-    Many requests are in flight at a time. The error of a request that was sent before the last change is ignored:
-    the request is sent again with the current changes.
+    If a request was sent before the last change, its error is ignored. The request is sent again with the current
+    changes.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -109,10 +110,9 @@ class Refusals:
         return max(limit, self._least_tokens)
 
     def learn(self, error: Exception, sent: Mapping[str, object], attempts: Attempts) -> None:
-        """Learn from an error which part of the request the server refuses, so that `adapt` changes that part.
+        """Learn from an error which part of the request `sent` the server refuses, so that `adapt` changes that part.
 
-        Also notes the number of the prompt's tokens if the error states it. Raises the error if no change can help, and
-        after MAX_CHANGES changes.
+        Raises the error if no change can help, and after MAX_CHANGES changes.
         """
         attempts.changes += 1
         message = _refusing_message(error) if attempts.changes <= MAX_CHANGES else None
@@ -127,7 +127,7 @@ class Refusals:
             raise error
 
     def note_success(self, sent: Mapping[str, object]) -> None:
-        """Record that the server accepted a request. Log once each change that was necessary."""
+        """Record that the server accepted the request `sent`. Log the changes that the server requires, each once."""
         if self._search is not None and self._left_out.isdisjoint(sent):
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):
@@ -205,10 +205,9 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """Leave out a parameter that the error names; if the server still refuses, leave out another; at last, all.
+        """If the error names parameters, choose which of them to leave out next. Return False if there is no choice.
 
-        A parameter left out before is sent again, so if the server refuses two parameters only together, the request
-        keeps one of them. Return False if nothing is left to try.
+        The first choices are single parameters, and the last choice is all of them together.
         """
         if not self._left_out.isdisjoint(sent):
             return True  # the request was sent before the last change
@@ -243,6 +242,7 @@ class _Search:
 
     def advance(self, left_out: set[str]) -> bool:
         """Select the parameters to leave out in the next attempt. Return False once all were tried."""
+        # Send the parameters of the last attempt again: the server may refuse two parameters only together.
         left_out.difference_update(self._named)
         if self._tried < len(self._named):
             left_out.add(self._named[self._tried])

@@ -47,7 +47,7 @@ class UnusableCompletion(Exception):
 
 
 Received = Rollout | BrokenOffError | UnusableCompletion
-"""A converted completion, or the error of a completion that the server broke off or that is unusable."""
+"""A converted completion, or the error of a completion."""
 
 
 # ---------------------------------------------------------------------------- the requests of a run
@@ -92,8 +92,9 @@ class PatientRequests:
             TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
             RefusedError: The server has refused all requests so far, and `timeouts.outage_s` is finite.
             ServerError: The server refuses this request.
-            ServerError: Requests failed MAX_REQUEST_FAILURES times while others succeeded.
-            ServerError: Requests failed `timeouts.tries` times, or for `timeouts.outage_s`.
+            ServerError: MAX_REQUEST_FAILURES requests of this call failed while requests of other calls succeeded.
+            ServerError: `timeouts.tries` requests of this call failed.
+            ServerError: All requests failed for `timeouts.outage_s`.
             ServerError: `ask` raised ServerError, which is not retried.
         """
         rollouts: list[Rollout] = []
@@ -140,10 +141,8 @@ class PatientRequests:
         return reply
 
     def log_state(self) -> None:
-        """Log the current outage at intervals, and the number of requests that wait unusually long.
-
-        Failed requests log the outage too. But no request fails while requests wait because the server asked them to.
-        """
+        """Log the current outage, and the number of requests that wait unusually long. Limits how often it logs."""
+        # A failed request logs the outage too, but none fails while all wait as long as the server asked.
         if self.outage_s:
             self._outage.note(self._problem)
         waits = [time.monotonic() - sent_s for sent_s in self._sent_at]
@@ -224,9 +223,9 @@ class ServedModel:
 
     @property
     def reply_kind(self) -> ReplyKind:
-        """The kind of replies to request from every server: the worst kind that any of the servers sends.
+        """The kind of replies to request from every server: the worst kind of the servers (ReplyKind has the order).
 
-        TOKENS until the kind of any server is detected.
+        TOKENS if no server's kind is detected yet.
         """
         known = {completer.format.kind for completer in self._completers() if completer.format is not None}
         return next((kind for kind in reversed(ReplyKind) if kind in known), ReplyKind.TOKENS)
@@ -246,7 +245,7 @@ class ServedModel:
         return await asyncio.gather(*(completer.context_length() for completer in self._completers()))
 
     def describe_replies(self) -> str:
-        """Describe the kind of the replies and their endpoint."""
+        """Return a description of the replies' kind and endpoint."""
         kind = self.reply_kind
         known = [(completer, completer.format) for completer in self._completers() if completer.format is not None]
         places = sorted({completer.place(reply_format) for completer, reply_format in known})
@@ -297,7 +296,7 @@ class ServedModel:
         return rollouts
 
     def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
-        """Return the rollouts among `completions`. Log the first error among them; raise it if there is no rollout."""
+        """Return the rollouts of a reply. If there are none, raise the first error, else log it."""
         rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
         errors = [completion for completion in completions if not isinstance(completion, Rollout)]
         if not rollouts:
@@ -319,7 +318,7 @@ class ServedModel:
     # ---- at the start
 
     async def check(self, timeout_s: float) -> None:
-        """Return once a server has returned a token. Raises the errors of `check_servers`."""
+        """Wait until a server has returned a token. Raises the errors of `check_servers`."""
         await check_servers(self._completers, self.prompt(HELLO), self._options, timeout_s)
         self._patience.note_success()
 

@@ -147,14 +147,13 @@ failure, the requests stay open and still get their replies."""
 
 
 class Reachability:
-    """Ends the requests to a server that was stopped after they were sent.
+    """Ends requests to a server that has stopped.
 
-    When a server is stopped and started again on the same port, old connections may stay open to a process that never
-    replies; with vLLM this took ten minutes. So this class tries to connect while requests wait. The requests are lost
-    if connections were refused and are then accepted again, or if attempts fail for AWAY_S. Only plain http without a
-    proxy is checked: with TLS or a proxy, a gateway may accept connections for a dead server.
+    After a restart, old connections may stay open to a process that never replies. So this class tries to connect while
+    requests wait. The requests are lost if connections were refused and are then accepted again, or if attempts to
+    connect fail for AWAY_S. When requests are lost, `disconnect` closes all connections.
 
-    `disconnect` closes all connections when requests are lost, because idle ones may lead to the old process too.
+    Only servers at plain http addresses without a proxy are checked.
     """
 
     def __init__(self, url: str, disconnect: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -170,6 +169,7 @@ class Reachability:
 
     @cached_property
     def _is_watched(self) -> bool:
+        # With TLS or a proxy, a gateway may accept connections for a dead server.
         return self._url.startswith("http://") and not goes_through_proxy(self._url)
 
     async def outlast(self, request: Awaitable[T]) -> T:
@@ -238,10 +238,11 @@ class Reachability:
 class Server:
     """One inference server.
 
-    The first request opens connections, and `close` closes them. The key and the headers of `settings` are sent as they
-    are. The first of `formats` that gives a token is used; a single format is used without a trial. `slots` limits the
-    requests in flight of each split ("train", "eval"). `on_reply` is called after each successful request with the
-    split and the duration in seconds.
+    Args:
+        settings: The key and the headers are sent as they are.
+        formats: The first format that gives a token is used. A single format is not tested.
+        slots: Limits of the requests in flight, by split ("train", "eval").
+        on_reply: Called after each successful request with the split and the duration in seconds.
     """
 
     def __init__(
@@ -311,7 +312,7 @@ class Server:
             kind: The kind of replies; None for the best kind that the server supports.
             reply_s: Time limit of one request in seconds, from when it is sent.
 
-        The errors are those of `ask`.
+        Raises the errors of `ask`.
         """
         reply_format = self.format or await find_format(self, prompt, options)
         if kind not in (None, reply_format.kind):
@@ -458,7 +459,10 @@ class Server:
     # ---- at the start
 
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token, ignoring the rate limit; False if none comes. Raises BrokenOffError and `ask`'s errors."""
+        """Request one token, ignoring the rate limit. Return True if the reply has a token.
+
+        Raises BrokenOffError and the errors of `ask`.
+        """
         parameters: dict[str, object] = {"max_tokens": 1, **options.of(reply_format.kind)}
         if reply_format.kind is ReplyKind.TOKENS:
             parameters |= {"n": 1, "temperature": 1.0, **NO_FILTERS}
@@ -528,7 +532,7 @@ def is_empty(completion: ServedCompletion) -> bool:
 
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
-    """Return the error of a completion that the server broke off, or that has 0 tokens and is no refusal; else None."""
+    """Return an error if the server broke the completion off, or if it has 0 tokens and is no refusal; else None."""
     if (error := endings.broken_off(completion)) is not None:
         return error
     tokens = completion.token_count if isinstance(completion, TextCompletion) else 0

@@ -1,9 +1,10 @@
 """Read from an error message how many tokens a server allows for a completion.
 
-Servers word this refusal in many ways, and there is no standard field for the allowed number. So this module combines
-the numbers in the message. The limit that was sent is known. If a number is the sum of this limit and another number,
-it is the total of prompt and completion. `allowed_tokens` returns the largest limit that the message can mean: if that
-is too large, the server refuses again and the limit is lowered again, but too small a limit would truncate completions.
+There is no standard field for the allowed number, so this module compares the numbers in the message with the limit
+that was sent. If a number is the sum of this limit and another number, it is the total of prompt and completion.
+
+`allowed_tokens` returns the largest limit that the message can mean. Too small a limit would truncate completions; if
+the limit is too large, the server refuses again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TOO_LARGE = re.compile(
     re.IGNORECASE,
 )
 _TOO_FEW = re.compile(r"higher max|output limit", re.IGNORECASE)
-"""Words of messages that reject a token limit as too small. Models that think first may reject a limit of one token."""
+"""Words of messages that reject a token limit as too small."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ def names_limit(message: str) -> bool:
 
 
 def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens | None:
-    """Return the limit that a server allows in place of `sent`; None if the message does not refuse this limit.
+    """Return how many tokens a server allows for a completion; None if it refused the request for another reason.
 
     Args:
         message: The server's error message.
-        sent: The limit that was sent.
+        sent: The token limit of the refused request.
         prompt_tokens: Estimated tokens of the prompt, for messages without this number.
     """
     numbers = {int(found.replace(",", "")) for found in _NUMBER.findall(message)}
@@ -86,7 +87,7 @@ def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens
 
 
 def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
-    """Return False for a message about the prompt alone, where a lower limit for the completion would not help."""
+    """Return False for a message that is not about the tokens of the completion, for example about the prompt alone."""
     if names_limit(message) or (sent >= LEAST_TOKENS and sent in numbers):
         return True
     total = _find_total(message, sent, numbers)
@@ -137,7 +138,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return a limit to try: N for `at least N`, `sent` - 1 for `less than SENT`, half of `sent` for `too large`."""
+    """Return a limit to try. `at least N` gives N, `less than` gives `sent` - 1, `too large` gives half of `sent`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

@@ -21,7 +21,7 @@ PROBE_TEXT = (
 async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat) -> None:
     """Raise ConfigError if a server splits a test text into other tokens than this environment's tokenizer.
 
-    A server that does not return tokens passes this check. A server may add a special token at each end.
+    Servers that do not return tokens are not checked.
     """
     for completer in completers:
         try:

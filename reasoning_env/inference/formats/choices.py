@@ -1,7 +1,7 @@
 """Formats of replies with text: any OpenAI-compatible `/v1/chat/completions` and `/v1/completions`.
 
-Each completion has a separate request, because many hosted servers ignore or refuse `n`, and servers report token
-counts per request. If a server returns thinking in a separate field, no answer is extracted from that field.
+Each completion has a separate request, because many hosted servers ignore or refuse `n`. If a server returns thinking
+in a separate field, no answer is extracted from that field.
 """
 
 from __future__ import annotations
@@ -153,13 +153,13 @@ def _finish_reason(choice: object, content: Content) -> str:
 def read_finish_reason(finish_reason: object, stop_reason: object = None) -> str:
     """Return the server's finish reason as a string; "" if the server sent none.
 
-    SGLang sends an object whose field `type` is the finish reason. Some gateways leave `finish_reason` null and send
-    the finish reason as `stop_reason`. vLLM sends the stop string as `stop_reason`, so only known reasons count there.
+    SGLang sends an object whose field `type` is the finish reason. Some gateways send the reason as `stop_reason`.
     """
     if isinstance(finish_reason, Mapping):
         finish_reason = finish_reason.get("type")
     finish_reason = getattr(finish_reason, "type", finish_reason)
     if finish_reason is None or finish_reason == "":
+        # vLLM sends the stop string as `stop_reason`, so accept only known reasons.
         is_known = isinstance(stop_reason, str) and stop_reason.lower() in KNOWN_FINISH_REASONS
         return str(stop_reason) if is_known else ""
     return str(finish_reason)
@@ -257,9 +257,8 @@ async def request_each(n: int, request: SendOne, parameters: Mapping[str, object
 class StopText:
     """Tracks whether a server keeps the stop string at the end of completions.
 
-    The stop string is the closing answer tag, without which an answer does not count. Most servers remove the stop
-    string unless the request asks to keep it. If a server removes it even then, requests have no stop string, and this
-    class cuts the completions after the tag.
+    The stop string is the closing answer tag, without which an answer does not count. Requests ask the server to keep
+    it. If a server removes it anyway, requests have no stop string, and this class cuts the completions after the tag.
     """
 
     def __init__(self) -> None:

@@ -73,10 +73,10 @@ def _model_of(body: Body) -> str:
 
 
 def _cut(body: Body) -> Iterator[RawCompletion]:
-    """Yield one choice at a time if the body has vLLM's layout, without spaces; else decode the whole body at once.
+    """Yield the choices. Decode them one at a time if the body has vLLM's layout, else all at once.
 
-    The body is split at the string with which each choice begins. Model text could contain this string, so each part
-    must be valid JSON, and the body without the choices too; otherwise the whole body is decoded.
+    The body is split at the string with which each choice begins. If model text contains this string, a part is not
+    valid JSON, and the whole body is decoded.
     """
     cut = 0
     try:

@@ -40,8 +40,8 @@ NO_FILTERS: Mapping[str, object] = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""Parameters that switch sampling filters off in requests for training. A model's generation_config.json may set
-filters, but the log-probabilities do not include their effect."""
+"""Parameters of training requests that switch off the filters in a model's generation_config.json. The
+log-probabilities do not include the effect of filters."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class TokenCompletion:
 class TextCompletion:
     """A completion as text.
 
-    - `text`: the text. `thinking`: the thinking, if the server returned it in a separate field.
+    - `text`: the text.
+    - `thinking`: the thinking, if the server returned it in a separate field; else "".
     - `finish_reason`: as the server sends it, or `error` or `refusal`; "" if the server sends none.
     - `error`: the message of an error in the completion.
     - `token_count`: number of tokens of the completion; None if the server does not send it.
@@ -80,10 +81,10 @@ ServedCompletion: TypeAlias = "TokenCompletion | TextCompletion"
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request that was answered.
+    """A request that the server answered.
 
     - `requested`: the fields that the settings ask for, with OpenAI's names.
-    - `sent`: the fields that were sent, which differ if the server had refused some of them.
+    - `sent`: the fields that were sent, without or instead of those that the server refuses.
     - `model`: the model's name in the reply; "" if the reply has no name.
     """
 
@@ -96,9 +97,9 @@ class SentRequest:
 class ServerReply:
     """The completions of a reply, or of the replies to several requests.
 
-    - `prompt_tokens`: the tokens into which the server split the prompt; None if the request contained the tokens.
+    - `prompt_tokens`: the ids of the prompt's tokens, if the server returned them; else None.
     - `model`: the model's name in the reply; "" if the reply has no name.
-    - `requests`: the requests that were answered.
+    - `requests`: a record of each request that the server answered.
     """
 
     completions: Sequence[ServedCompletion]
@@ -108,7 +109,7 @@ class ServerReply:
 
 
 MAX_TOKENS = 10**8
-"""Larger numbers of tokens in a reply are ignored, because no prompt or completion has so many."""
+"""If a reply states a larger number of tokens, the number is ignored."""
 
 
 class ReplyError(Exception):

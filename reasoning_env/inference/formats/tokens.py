@@ -1,10 +1,7 @@
-"""Read token ids and log-probabilities from replies. This module contains the code that all token formats share.
+"""Read token ids and log-probabilities from replies. Each token format has its own module, and this one is shared.
 
-A reply has tens of bytes per token and may be many megabytes long. So the reply is first cut into completions, and then
-read one completion after the other, in small pieces that do not block the event loop. Log-probabilities are the exact
-floats that the server sent. Each token format has a module beside this one.
-
-If a reply does not have the expected format, ReplyError says what the reply contains, and the request is retried.
+A reply may have many megabytes. So it is cut into completions, and each completion is read in small pieces that do not
+block the event loop. If a reply does not have the expected format, ReplyError says what the reply contains.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ _NOT_FINITE = (b"NaN", b"Infinity")
 NO_IDS = msgspec.Raw(b"null")
 """Placeholder for the list of token ids, in formats whose log-probabilities contain the ids."""
 REPLY_PIECE_BYTES = 2**18
-"""Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
+"""Bytes of a completion that are read in one turn of the event loop, which takes about a millisecond."""
 REPLY_STALL_S = 10.0
 """Seconds without data after which a reply is given up. Servers send all completions at once, without long pauses."""
 
@@ -119,12 +116,9 @@ class TokenFormat(ReplyFormat):
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> Body:
-    """Return the whole body. Other replies wait for this one, so a body that stops arriving raises ReplyError.
-
-    A body of known length is read into mapped memory, which the system provides page by page. Growing a bytearray to
-    9 MB, or filling one with zeros, would block the event loop for up to 39 ms.
-    """
+    """Return the whole body. Raises ReplyError if the server sends nothing for REPLY_STALL_S."""
     length = None if "Content-Encoding" in response.headers else response.content_length
+    # Growing a bytearray to 9 MB, or filling one with zeros, would block the event loop for up to 39 ms.
     body: bytearray | mmap = mmap(-1, length) if length else bytearray()
     filled = 0
     try:
@@ -169,7 +163,10 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless deleting all numbers and blanks of `raw` leaves a list of `count` times `element`."""
+    """Raise ReplyError unless `raw` is a list of `count` elements that look like `element` without numbers and blanks.
+
+    `expected` describes an element in the error's message.
+    """
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
@@ -204,7 +201,7 @@ def rollout_from_tokens(
 ) -> Rollout | BrokenOffError | str:
     """Return a rollout of the sampled tokens, or the reason why they are unusable for training.
 
-    Return BrokenOffError if the text of the completion has more tokens than the reply lists.
+    Returns BrokenOffError if the completion's text has more tokens than the reply lists.
     """
     if len(completion.tokens) == 0:
         return "no completion tokens"
@@ -239,6 +236,6 @@ def rollout_from_tokens(
 
 
 def _joined(values: array[Any], of_completion: bytes) -> array[Any]:
-    """Return the prompt's values and then the completion's, in one array, which is a tenth as large as a list."""
+    """Return an array of the prompt's `values` and then the completion's values."""
     values.frombytes(of_completion)
     return values

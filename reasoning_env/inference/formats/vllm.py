@@ -47,7 +47,7 @@ def _request_for_text(text: str, _model: str) -> dict[str, object]:
 
 
 def _cut(body: Body) -> Iterator[RawCompletion]:
-    """Yield one completion at a time if the body has the layout of Atropos' server; else decode the whole body at once.
+    """Yield the completions. Decode them one at a time if the body has Atropos' layout, else all at once.
 
     Decoding eight completions of 32,000 tokens at once would block the event loop for 13 ms. Raises ReplyError.
     """
@@ -68,8 +68,8 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 def _split(body: Body) -> Iterator[RawCompletion]:
     """Yield the completions. Raises DecodeError if the body has another layout.
 
-    Each element of the list `logprobs` has the tokens of one completion. `_read` checks the elements. This function
-    checks that only commas separate them, and the rest of the body. So model text is never read as numbers.
+    `_read` checks the elements of the list `logprobs`, one for each completion. This function checks everything else
+    in the body, so model text is never read as numbers.
     """
     key = b'"logprobs":'  # model text cannot contain this key, because JSON escapes its quotes
     piece_end = body.find(b"[", body.find(key) + len(key)) + 1
