@@ -14,9 +14,8 @@ from ..sources.score_function import ScoreFunction
 def process_bridge(settings_json: str = "{}") -> Bridge:
     """Return the bridge of this process. `settings_json` has the keyword arguments of `Bridge` as JSON.
 
-    A bridge works only in the process that created it, so trainers that call reward functions in several processes need
-    one bridge per process. The bridge starts its workers at the first call, on its own thread. If the environment
-    variable `REASONING_JUDGE_URL` is set, the bridge sends completions to that `judge` server instead.
+    A bridge works only in the process that created the bridge. The bridge starts its workers at the first call. If the
+    environment variable `REASONING_JUDGE_URL` is set, the bridge sends completions to that `judge` server instead.
     """
     return _bridge_of(os.getpid(), settings_json)
 

@@ -3,18 +3,16 @@
     judges = RayJudges(ReasoningSettings())
     verdicts = await judges.judge(problem.reference, completions)
 
-`RayJudges.judge` accepts references, or rows if there is a score function. Otherwise it works as `Session.judge`, so a
-training loop or `JudgeServer` can use `RayJudges` instead of a session. The least busy node judges. If a node dies,
-another node judges the group. All nodes return the same verdicts, because a reference always gives the same problem.
+`RayJudges.judge` accepts references, or rows if there is a score function. A training loop or `JudgeServer` can use
+`RayJudges` instead of a session. The least busy node judges. If a node dies, another node judges the group. All nodes
+return the same verdicts, because a reference always gives the same problem.
 
     rows = problem_rows(ReasoningSettings(tasks=["gcd"]), RowPlan(count=100_000), parts=64)
     judged = rows.map_batches(Complete, ...).map_batches(JudgeRows, batch_format="pyarrow", compute=actors)
 
 `actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions. `Complete` is your own class, which adds the column
-`completion` or `completions`; `examples/ray_data.py` is a complete program. If a node dies, Ray repeats its work on
-another node with the same result, because a part always has the same rows.
-
-Each actor has a session, which starts with the first call and ends with the actor.
+`completion` or `completions`. `examples/ray_data.py` is a complete program. If a node dies, Ray repeats its work on
+another node with the same result. Each actor has a session, which starts with the first call and ends with the actor.
 """
 
 from __future__ import annotations
@@ -119,18 +117,18 @@ class RayJudges:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be judged at the moment, in one line; None unless the judges on all nodes failed recently."""
+        """A message if the judges on all nodes failed recently; else None."""
         if all(until > time.monotonic() for until in self._resting_until.values()):
             return "the judges on all nodes of the Ray cluster failed"
         return None
 
     def _order(self, judge: object) -> tuple[bool, int]:
-        """Return a judge's sort key: judges without a recent failure come first, and of these the least busy judge."""
+        """Return a judge's sort key. The lowest key has the least busy of the judges without a recent failure."""
         return self._resting_until[judge] > time.monotonic(), self._busy[judge]
 
 
 class MakeProblems(_Actor):
-    """Generates the rows of problems of each part whose number is in a batch's column `part`. Yields them in blocks."""
+    """Generates rows of problems. The column `part` of a batch has the numbers of the parts to generate."""
 
     def __init__(self, settings: ReasoningSettings, wanted: RowPlan, form: ProblemForm) -> None:
         super().__init__(settings)
@@ -187,8 +185,8 @@ def problem_rows(
 ) -> ray.data.Dataset:
     """Return a data set with the rows that the command `problems` writes. `options` are passed to `map_batches`.
 
-    The rows are generated in `parts` parts. If there are at least as many tasks as parts, each task belongs to one
-    part. Otherwise several parts share a task: each of them generates all problems of the task and keeps its share.
+    The rows are generated in `parts` parts. Use at most as many parts as tasks: parts that share a task each generate
+    all problems of the task.
     """
     numbers = ray.data.from_items([{"part": part} for part in range(1, parts + 1)], override_num_blocks=parts)
     return numbers.map_batches(

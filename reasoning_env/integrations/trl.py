@@ -97,9 +97,9 @@ class TrlEnvironment:
         return _scores(await self._judge(completions, reference, completion_ids, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
-        """Return three reward functions, one for each part of the score, to replace `reward`. A batch is judged once.
+        """Return three reward functions, one for each part of the score. All three together judge a batch once.
 
-        Use them for GDPO, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
+        Use them instead of `reward` for GDPO, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
         """
         return [self._reward_of(part) for part in ("format", "answer", "length")]
 
@@ -124,7 +124,7 @@ class TrlEnvironment:
         log_extra: LogColumn | None = None,
         log_metric: LogMetric | None = None,
     ) -> list[Verdict | None]:
-        """Judge a batch, update the sampler, and log the reasons."""
+        """Judge a batch, update the sampler, and log the reasons of the verdicts."""
         indices: dict[str, list[int]] = defaultdict(list)
         for index, name in enumerate(reference):
             indices[name].append(index)
@@ -195,8 +195,8 @@ NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_me
 def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
     """Return a reward function that passes each completion to the score function with its row, including the prompt.
 
-    The reward is None after an infrastructure error. TRL logs the rewards under `name`, adds the columns `reason`,
-    `error` and `parts` to the table of completions, with `name` and `/` before each, and logs the share of each reason.
+    The reward is None after an infrastructure error. TRL logs the rewards under `name`, and the share of each reason.
+    The table of completions gets the columns `NAME/reason`, `NAME/error` and `NAME/parts`.
     """
 
     async def reward(

@@ -9,9 +9,9 @@ The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 `--env.taskset.evaluation true` or `--env.taskset.preset rg-easy` gives the finite set of an evaluation.
 
 Without the options for the client, requests go to the hosted provider of the package's authors. Without the last three
-options, the command line of verifiers needs a paid runtime and uploads the run. The processes that compute rewards do
-not load the taskset, and no process sees a whole group. So there is no curriculum: levels are fixed or random
-(`--env.taskset.level random`). If `REASONING_JUDGE_URL` is set, all reward processes use one `judge` server.
+options, the command line of verifiers needs a paid runtime and uploads the run. There is no curriculum: levels are
+fixed or random (`--env.taskset.level random`). If `REASONING_JUDGE_URL` is set, all reward processes use one `judge`
+server.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @vf.metric
     async def parts(self, trace: Any) -> dict[str, float]:
-        """Return `format`, `answer` and `length`, whose product is the reward. Keep the verdict for `judged`."""
+        """Return `format`, `answer` and `length`, whose product is the reward."""
         verdict = self._verdicts[trace.id] = await self._verdict(trace.last_reply)
         return dict(verdict.parts)
 

@@ -7,15 +7,14 @@ verl's reward managers `naive`, `dapo`, `gdpo` and `rate_limited` call the corou
 call coroutines, so use the name `compute_score_blocking` with it. The older managers in `verl.workers.reward_manager`
 are not supported; `main_ppo` of verl 0.9.1 does not use them.
 
-verl does not accept None as a reward, so an infrastructure error is retried and then raised. If the environment
+After an infrastructure error, judging is retried, and a persisting error is raised. If the environment
 variable `REASONING_JUDGE_URL` is set, all reward workers use this `judge` server. Otherwise each reward worker starts
 its own pool of processes. The pool's settings, such as modules with your own tasks, are in `reward_kwargs.settings`:
 
     +reward.custom_reward_function.reward_kwargs.settings.task_modules=[/data/my_tasks.py]
 
-`compute_score_of_row` judges rows of your own data with your score function, which it calls as
-`score(completion, ground_truth, **extra_info)`. With `remote`, use `compute_score_of_row_blocking`. `settings` has the
-arguments of `Bridge`:
+`compute_score_of_row` judges rows of your own data with your function `score(completion, ground_truth, **extra_info)`.
+With `remote`, use `compute_score_of_row_blocking`. `reward_kwargs.settings.score` names the function:
 
     reward.custom_reward_function.name=compute_score_of_row
     +reward.custom_reward_function.reward_kwargs.settings.score=my_rewards:score

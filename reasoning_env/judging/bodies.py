@@ -21,20 +21,18 @@ R = TypeVar("R", bound=msgspec.Struct)
 BODY_TIMEOUT_S = 30.0
 """Time limit, in seconds, for a client to send the body of a request."""
 BODIES_AT_ONCE = 18
-"""The memory for request bodies is this number times the size limit of a body. A body takes memory from its first byte
-until its reply is sent."""
+"""The memory for request bodies is this number times the size limit of a body."""
 TEXTS_AT_ONCE = 2
 """The memory for decoded requests is this number times the size of the largest decoded request."""
 SHORT_BODY = 1 << 16
-"""Bodies up to this size, in bytes, are parsed on the event loop (a thread would be slower). They reserve no memory."""
+"""Bodies up to this size, in bytes, are parsed on the event loop, and do not count against the memory limits."""
 MAX_DEPTH = 32
-"""Maximum nesting of lists and objects in a request body. Workers, which get rows from the body, can read a few
-hundred levels."""
+"""Maximum nesting of lists and objects in a request body. Workers can read rows with a few hundred levels."""
 PIECE_BYTES = 1 << 16
-"""To count the JSON values of a body, the body is read in pieces of this many bytes."""
+"""The JSON values of a body are counted in pieces of this many bytes."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
-"""Maximum size of a string in memory divided by its UTF-8 size: one emoji makes every character take four bytes."""
+"""A string needs up to this many times its UTF-8 size in memory: one emoji makes every character take four bytes."""
 
 
 class ByteSemaphore:
@@ -69,8 +67,8 @@ class BodyReader:
     """Reads the bodies of requests.
 
     Two semaphores (`ByteSemaphore`) limit the memory of all requests together. One counts a body until its reply is
-    sent; the other counts completions while they are judged. Bodies up to SHORT_BODY skip both, so slow clients do not
-    delay small requests.
+    sent. The other counts completions while they are judged. Bodies up to SHORT_BODY use neither semaphore, so slow
+    clients do not delay small requests.
     """
 
     def __init__(self, limits: JudgeLimits) -> None:
@@ -97,7 +95,7 @@ class BodyReader:
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest, kind: type[R]) -> AsyncIterator[R]:
-        """Yield the body as a record of type `kind`. Reserve memory for completions until the `async with` block ends.
+        """Yield the body as a record of type `kind`. Reserve memory until the `async with` block ends.
 
         Raises Refused (400, 408 or 413) for an invalid body.
         """
@@ -144,16 +142,13 @@ class BodyReader:
 
 
 async def run_in_thread_if_long(size: int, work: Callable[..., T], *arguments: object) -> T:
-    """Call `work`, which processes `size` bytes: directly for up to SHORT_BODY bytes, else on a thread."""
+    """Call `work`, which processes `size` bytes. Use a thread for more than SHORT_BODY bytes."""
     return work(*arguments) if size <= SHORT_BODY else await in_background(work, *arguments)
 
 
 def read_request(body: bytes | bytearray, kind: type[T], max_values: int) -> T:
-    """Parse untrusted JSON as a record of type `kind`.
-
-    Values are counted before they are created: 12 MB of short strings would become three million objects and block the
-    event loop for a second. Raises TooManyValuesError, and ValueError for invalid JSON.
-    """
+    """Parse untrusted JSON as a record of type `kind`. Raises TooManyValuesError, and ValueError for invalid JSON."""
+    # Count before parsing: 12 MB of short strings would become three million objects and block the loop for a second.
     _count_values(body, max_values)
     try:
         return msgspec.json.decode(body, type=kind)
@@ -162,14 +157,12 @@ def read_request(body: bytes | bytearray, kind: type[T], max_values: int) -> T:
 
 
 def _count_values(body: bytes | bytearray, max_values: int) -> None:
-    """Raise TooManyValuesError for too many values, and ValueError for values nested too deeply.
-
-    One piece of the body is searched at a time, so that other threads can run in between.
-    """
+    """Raise TooManyValuesError for too many values, and ValueError for values nested too deeply."""
     values = 1
     depth = 0
     quotes = 0
     position = 0
+    # Search one piece at a time, so that other threads can run in between.
     while position < len(body):
         end = position + PIECE_BYTES
         piece = body[position:end]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NOT_GENERATED_KIND = "not_generated"
 """The `kind` of a refusal if the reference is valid, but its problem cannot be generated."""
 RAISES_KIND = "raises"
-"""The `kind` of a refusal if the score function raised an error for every completion, so that waiting does not help."""
+"""The `kind` of a refusal if the score function raised an error for every completion."""
 _JSON = {"Content-Type": "application/json"}
 WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
 """HTTP statuses after which the client waits and sends the same request again."""
@@ -38,8 +38,8 @@ WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
 class JudgeClient:
     """Sends groups to the server at `url`, for a program or for `Bridge(judge=JudgeClient(url))`.
 
-    `timeout_s` limits the time for a group's verdicts, including waits and retries. A client works on one event loop
-    only, so create one client per bridge.
+    `timeout_s` limits the time for a group's verdicts, including retries. A client works on one event loop only, so
+    create one client per bridge.
     """
 
     def __init__(self, url: str, timeout_s: float = 120.0) -> None:
@@ -57,8 +57,8 @@ class JudgeClient:
         """Return a verdict for each completion, in order. `subject` is a reference, or a row for `judge --score`.
 
         Raises:
-            ReasoningEnvError: The server refuses the request because of the reference, address or token, or because
-                its score function raises an error for every completion.
+            ReasoningEnvError: The server refuses the reference, address or token.
+            ReasoningEnvError: The server's score function raises an error for every completion.
             GenerationError: The server cannot generate the problem.
             ScoringError: The server returns no verdicts in time, or invalid verdicts.
         """

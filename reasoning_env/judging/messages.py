@@ -36,7 +36,7 @@ class GetRewardRequest(msgspec.Struct):
 
 
 class VerdictRow(msgspec.Struct):
-    """A verdict. For a row, `parts` and `error` come from the score function."""
+    """A verdict. If the request has a `row`, `parts` and `error` come from the score function."""
 
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Reason
@@ -52,7 +52,7 @@ class ScoreReply(msgspec.Struct):
 
 
 class Refusal(msgspec.Struct):
-    """Why a request got no verdicts. `kind` distinguishes refusals that have the same status; else it is None."""
+    """Why a request got no verdicts. `kind` distinguishes refusals with the same status; None for all others."""
 
     error: str = ""
     kind: str | None = None

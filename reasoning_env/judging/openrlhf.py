@@ -6,24 +6,18 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 PROMPT_END = 160
-"""Number of bytes at the end of a prompt, without whitespace, that the server searches for in a query.
-
-Chat templates append at most 79 bytes to a question (cohere2, among 108 templates of TRL 1.16 and axolotl 0.19), so at
-least half of these bytes belong to the question.
-"""
+"""Number of bytes at the end of a prompt, without whitespace. The server searches a query for these bytes."""
+# Chat templates append at most 79 bytes to a question (cohere2, among 108 templates of TRL 1.16 and axolotl 0.19), so
+# at least half of these bytes belong to the question.
 _WHITESPACE = b" \t\n\r\x0b\x0c"
 
 
 def completion_behind(prompt: str, query: str) -> str | None:
     """Return the completion in a query of OpenRLHF; None if the query does not contain the prompt.
 
-    A query is decoded from tokens, so its prompt may differ from `prompt`: it may start with a BOS token, its spaces
-    may differ (`clean_up_tokenization_spaces` changes ` . .` to `..`), and a long prompt is truncated on the left.
-    Therefore the function searches the query for the end of the prompt, ignoring whitespace. If the prompt contains
-    this end twice, a longer end is used.
-
-    The first match counts, so that the whole completion is judged even if the model repeats the prompt. A match that
-    starts beyond the length of the prompt is a part of the completion and is ignored.
+    A query is decoded from tokens, so the prompt in the query may differ from `prompt`. The query may start with a BOS
+    token, its spaces may differ (`clean_up_tokenization_spaces` changes ` . .` to `..`), and a long prompt is truncated
+    on the left. So the function searches the query for the end of the prompt, ignoring whitespace.
     """
     if query.startswith(prompt):
         return query[len(prompt) :]
@@ -31,8 +25,9 @@ def completion_behind(prompt: str, query: str) -> str | None:
     seen = raw.translate(None, _WHITESPACE)
     asked = prompt.encode().translate(None, _WHITESPACE)
     length = min(PROMPT_END, len(asked))
-    while asked.find(asked[-length:]) < len(asked) - length:
+    while asked.find(asked[-length:]) < len(asked) - length:  # the prompt contains this end twice, so use a longer end
         length = min(2 * length, len(asked))
+    # Use the first match, because the model may repeat the prompt. A match that begins later is in the completion.
     start = seen.find(asked[-length:], 0, len(asked) + PROMPT_END) if asked else -1
     if start == -1:
         return None

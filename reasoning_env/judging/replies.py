@@ -1,4 +1,4 @@
-"""Error replies of a judge server: each is one line of JSON, even if the request is not HTTP."""
+"""Error replies of a judge server: one line of JSON, even if the request is not HTTP."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Refused(Exception):
 class _Connection(web.RequestHandler):
     """A connection that replies to invalid HTTP heads with JSON.
 
-    aiohttp itself replies with plain text, and logs each such head with a traceback and a part of the request. Anybody
-    could fill the log, and the log could contain the tokens of clients that send an invalid head.
+    aiohttp itself would log each invalid head with a traceback and a part of the request. Anybody could fill the log,
+    and the log could contain the tokens of clients.
     """
 
     __slots__ = ()

@@ -10,7 +10,6 @@
 
 Requests contain references to problems, so any server can judge any problem. A client's mistake gets a status 4xx and
 one line. The server retries after an infrastructure error, then replies with 503 and Retry-After, never with a score.
-Size and time of a request are limited (`JudgeLimits`).
 
 A session with a score function judges rows: send `row` instead of `ref`, and rows as labels (objects, or JSON strings).
 """
@@ -73,8 +72,8 @@ class JudgeServer:
     """The routes of a judge server. If `token` is set, every request except /health needs this bearer token."""
 
     AT_ONCE = 8
-    """How many completions of a request with several references are judged at the same time. With 64, four such
-    requests delayed a group of 8 answers by 3 s."""
+    """How many completions of a request with several references are judged at the same time."""
+    # With 64, four such requests delayed a group of 8 answers by 3 s.
     SHUTDOWN_TIMEOUT_S = 2.0
     """Seconds that requests in progress get at shutdown. aiohttp may wait for this time twice."""
 
@@ -95,7 +94,7 @@ class JudgeServer:
         """Whether the server has already logged that a query (prompt and completion) lacked its prompt."""
 
     def runner(self) -> web.ServerRunner:
-        """Return a runner for aiohttp's sites. Call it on the event loop that will serve."""
+        """Return a runner for aiohttp's sites. Call this method on the event loop that will serve."""
         return web.ServerRunner(JsonServer(self.handle), shutdown_timeout=self.SHUTDOWN_TIMEOUT_S)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -228,7 +227,10 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Return each label as a reference or a row. Rows in JSON strings are parsed. Raises Refused (400 or 413)."""
+        """Return the reference or row in each label. A label with a row may be a JSON string.
+
+        Raises Refused (400 or 413).
+        """
         texts = [label for label in labels if isinstance(label, str) and label.startswith("{")]
         if not texts:
             return list(labels)
@@ -252,7 +254,7 @@ class JudgeServer:
         return await map_concurrently(judge, pairs, at_once=self.AT_ONCE)
 
     async def _verdicts(self, subject: Subject, texts: Sequence[str]) -> list[Verdict]:
-        """Return verdicts, with up to two retries after infrastructure errors. Raises Refused if there are none."""
+        """Return verdicts. Retry twice after infrastructure errors. Raises Refused if there are no verdicts."""
         # More retries would let the client wait too long. Some retries are needed because miles never retries.
         retry_pauses = islice(pauses(), 2)
         while True:
@@ -299,7 +301,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. If a score function judged a row, `parts` are the function's own."""
+    """Return a verdict as JSON values. If `of_row` is True, `parts` has the parts that the score function returned."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,
