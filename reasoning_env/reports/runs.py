@@ -53,10 +53,10 @@ class StoredRun:
 
 
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
-    """Return a run for each folder and file.
+    """Return the runs in folders and files.
 
-    - Consecutive paths of dumps in the same folder are one run.
-    - Each file of `process` is a run, even inside a folder. Files that `process` derives from it are skipped.
+    - A folder of dumps is one run. Consecutive paths of dumps in the same folder are one run too.
+    - Each file of groups that `process` wrote is a run, even inside a folder.
     - If a folder has no files of groups, its subfolders are read instead.
     - A file that several paths name is read once.
 
@@ -132,9 +132,9 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training that has two or more, in the order of their steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. An evaluation that
-    starts later, but whose step is not above the training's first step, belongs to a new training. A resumed training
-    repeats steps; of several evaluations at a step, the latest counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. In the order of their
+    start times, an evaluation whose step is not above the training's first step begins a new training. Of several
+    evaluations at a step, the latest counts.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}
@@ -146,7 +146,7 @@ def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
         if current is None or run.step <= min(current):
             current = last[same] = {}
             series.append(current)
-        current[run.step] = run
+        current[run.step] = run  # a resumed training repeats steps
     return [[run for _, run in sorted(of_training.items())] for of_training in series if len(of_training) > 1]
 
 

@@ -1,7 +1,6 @@
-"""Compute the numbers that the page shows about all rollouts of a run. `evaluations/summary.py` computes the means.
+"""Compute the numbers that the page shows about all rollouts of a run.
 
-The TypedDicts become JSON in the page, which `assets/app.js` reads. Memory grows with the number of tasks, and by about
-half a kilobyte for each group.
+The TypedDicts become JSON in the page, which `assets/app.js` reads. Memory grows by about half a kilobyte per group.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class ShownRow(Means):
     """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
-    """[mean library score, mean score, rollouts whose two scores differ, rollouts with two scores]; may be None."""
+    """[mean library score, mean score, rollouts whose scores differ, rollouts with both]; None: no library scores."""
 
 
 class TaskRow(ShownRow):
@@ -74,7 +73,10 @@ class CategoryRow(Means):
 
 
 class HeatCell(TypedDict):
-    """Figures of a task's groups in one bin of levels: ten bins of equal width, or -1 for the library's defaults."""
+    """Figures of a task's groups in one bin of levels. The bins 0 to 9 are tenths of the range of levels.
+
+    Groups with the library's default parameters are in bin -1.
+    """
 
     task: int
     bin: int
@@ -83,15 +85,15 @@ class HeatCell(TypedDict):
 
 
 FigureCurve = dict[str, object]
-"""A curve of all groups or of one task, as `curve` returns it: lists with a value for each point.
+"""The curves of all groups or of one task, as lists with a value for each point.
 
 A point averages groups that are consecutive in the stream of problems.
 
 - `groups`: the number of groups of a point
-- `problem`, `step`, `time`: the mean position of a point on each axis. Times are seconds since the first group of the
-  run. The whole list is None if a point has no position on the axis.
+- `problem`, `step`, `time`: the mean position of a point on each axis, or None for a list with a missing position.
+  Times are seconds since the first group of the run.
 - each name in CURVES: the mean over the groups of a point; None if unknown
-- `outcomes`: for each outcome that occurs (by position in PAGE_OUTCOMES), a list: its number of rollouts at each point
+- `outcomes`: maps the position of an outcome in PAGE_OUTCOMES to the number of rollouts at each point
 """
 CURVES: Mapping[str, int] = {
     "score": 4,
@@ -106,7 +108,7 @@ CURVES: Mapping[str, int] = {
 
 
 class TimelineData(TypedDict):
-    """The curves of a run: one of all groups, and one for each task. The page of an evaluation has empty curves."""
+    """The curves of a run: of all groups, and of each task. An evaluation has empty curves."""
 
     all: FigureCurve
     tasks: list[FigureCurve]
@@ -222,7 +224,7 @@ def shown_means(row: SummaryRow) -> Means:
 
 
 def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
-    """Return the curves (see CURVES) of some groups of a run. `started` is the time of the run's first group."""
+    """Return the curves of the given groups of a run. `started` is the time of the run's first group."""
     points = split_into_points(sorted(groups, key=lambda group: group.problem))
 
     def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
@@ -243,11 +245,11 @@ def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
 
 
 def split_into_points(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
-    """Split groups into at most 100 points of consecutive groups, with nearly equal numbers of groups.
+    """Split groups into 10 to 100 points of consecutive groups; fewer than 10 groups get one point each.
 
-    A point has at least eight groups, because the mean of few groups is noisy. If there are fewer than 80 groups, each
-    point has a tenth of them.
+    All points have nearly equal numbers of groups. From 80 groups on, each point has at least eight groups.
     """
+    # The mean of few groups is noisy.
     number = min(len(groups), 100, max(10, len(groups) // 8))
     ends = [point * len(groups) // number for point in range(number + 1)] if number else []
     return [groups[start:end] for start, end in itertools.pairwise(ends)]
@@ -366,7 +368,7 @@ class Figures:
         }
 
     def _curves(self, numbers: Mapping[str, int], every_group: Sequence[GroupFigures]) -> TimelineData:
-        """Return the curves of all groups and of each task. `numbers` maps tasks to positions in the page's list."""
+        """Return the curves of the run. `numbers` maps a task to its position in the page's `tasks`."""
         if self._keep_problems:  # the problems of an evaluation have no order
             return {"all": curve([], 0.0), "tasks": []}
         started = min((group.time for group in every_group if group.time is not None), default=0.0)

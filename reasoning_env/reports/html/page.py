@@ -174,8 +174,8 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
     """Return a Series for each training. Rename its evaluations to the training's name and the step.
 
-    A training gets the name of its model. If several trainings have the same model, each gets the end of its folder's
-    path, or a number if the folders are equal too.
+    A training gets the name of its model. If trainings have the same model, each gets the end of its folder's path. If
+    the folders are equal too, each gets a number.
     """
     numbers = {id(run): number for number, run in enumerate(runs)}
     found = find_series(runs)
@@ -198,11 +198,12 @@ def _model(run: StoredRun) -> str:
 
 
 def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
-    """Return the pairs of runs to compare: all pairs, but only a few among the evaluations of one training.
+    """Return the pairs of runs to compare.
 
-    Comparing all evaluations with each other would take minutes. An evaluation of a training is compared with the first
-    and with the previous evaluation of this training. The last evaluation is also compared with other runs.
+    An evaluation of a training is compared with the training's first evaluation and with the previous one. The last
+    evaluation of each training and all other runs are compared with each other.
     """
+    # Comparing all evaluations with each other would take minutes.
     inner = {run for of_training in series for run in of_training["runs"][:-1]}
     pairs = set(itertools.combinations([run for run in range(runs) if run not in inner], 2))
     for of_training in series:

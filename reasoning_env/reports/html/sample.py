@@ -19,12 +19,12 @@ Key = tuple[int, str]
 
 @dataclass
 class _KeptGroups:
-    """The kept groups with the same task and outcome: those with the highest random numbers."""
+    """The kept groups with the same task and outcome. Each group has a random number, and the highest are kept."""
 
     heap: list[tuple[float, str]] = field(default_factory=list)
     """Random number and JSON of each kept group, as a heap with the lowest number first."""
     left_out: float = -1.0
-    """The highest random number of a removed group; groups with lower numbers are not kept."""
+    """The random number of the last removed group. Groups with lower numbers are not added."""
 
     def __len__(self) -> int:
         return len(self.heap)
@@ -33,12 +33,12 @@ class _KeptGroups:
 class RolloutSample:
     """A random sample of groups with at most `budget` characters of JSON; all groups, if they fit.
 
-    While the sample is too large, the task with the most characters loses a group, so small tasks stay whole.
-    The removed group has the most frequent outcome of this task, so rare outcomes (such as a timeout) are kept. The
-    sample therefore shows which outcomes occur, but not how often. At least one group of each task of a run is kept.
+    While the sample is too large, the task with the most characters loses a group with its most frequent outcome. So
+    small tasks stay whole, and rare outcomes (such as a timeout) are kept. The sample shows which outcomes occur, but
+    not how often. At least one group of each task of a run is kept.
 
-    Of the groups with this outcome, the one with the lowest random number is removed. The number depends only on the
-    problem. So the same files give the same sample, and runs with the same problems keep the same problems.
+    Each group has a random number, and the group with the lowest number is removed first. The number depends only on
+    the problem, so runs with the same problems keep the same problems.
     """
 
     def __init__(self, budget: int) -> None:
@@ -53,7 +53,7 @@ class RolloutSample:
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
         """Add the group, then shrink the sample to the budget.
 
-        The group is not added if a group of the same task and outcome with a higher random number was already removed.
+        A group with a lower random number than a removed group of the same task and outcome is not added.
         """
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
@@ -75,8 +75,8 @@ class RolloutSample:
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
         """Return the outcome under which the sample keeps the group.
 
-        If rollouts have outcomes other than right, partial and wrong, this is the one of those that is rarest in the
-        task so far. Otherwise it is the outcome that all rollouts of the group share, or `mixed` if they differ.
+        If some rollouts are not right, partial or wrong, return their outcome; of several, the rarest in the task so
+        far. Otherwise return the outcome that all rollouts share, or `mixed` if the rollouts differ.
         """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:
@@ -89,7 +89,7 @@ class RolloutSample:
         heapq.heappush(self._largest, (-self._characters[key], key))
 
     def _drop_largest(self) -> bool:
-        """Remove a group from the task that has the most characters. Return False if every task has only one group."""
+        """Remove a group from the largest task with several groups. Return False if every task has only one group."""
         while self._largest:
             negative, key = heapq.heappop(self._largest)
             of_task = self._kept[key]
