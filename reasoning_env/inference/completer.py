@@ -37,7 +37,7 @@ class Completer(Protocol):
     def is_away(self) -> bool: ...
 
     def place(self, reply_format: ReplyFormat) -> str:
-        """Describe the endpoint of a format for messages, such as `POST /v1/completions with token ids`."""
+        """Return a format's endpoint as messages show it, such as `POST /v1/completions with token ids`."""
 
     def load(self, split: str) -> float:
         """Return the number of requests in flight, divided by the limit if there is a limit."""
@@ -78,8 +78,8 @@ class ServerSettings(BaseModel):
 
     base_url: str = "http://localhost:9001/v1"
     """Address of the inference server (`--openai.base_url`). Every request includes the query string of this address.
-    Without this setting, the environment variable OPENAI_BASE_URL is used. To use several servers in `serve` and
-    `process`, list them under `openai` in a file."""
+    The environment variable OPENAI_BASE_URL replaces the default. To use several servers in `serve` and `process`, list
+    them under `openai` in a --config file."""
     model_name: str | None = None
     """Name of the model on the server (`--openai.model_name`). None: the server's only model in `evaluate`, and the
     name `default` in other commands."""

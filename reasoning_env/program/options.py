@@ -96,15 +96,13 @@ def option_parser(
     env_fields: Iterable[str] = (),
     server_fields: Iterable[str] = (),
 ) -> OptionParser:
-    """Return the parser of a command. Without `env_fields` and `server_fields`, it has only the options in its help.
+    """Return the parser of a command. Values of settings stay strings.
 
     Args:
         program: How the user calls the program.
         command: `serve`, `process` or `evaluate`.
-        env_fields: The settings of the environment, which become options `--env.NAME`.
-        server_fields: The settings of an inference server, which become options `--openai.NAME`.
-
-    The values of settings are strings that are not checked here. The help fits on one screen.
+        env_fields: Settings of the environment to add as options `--env.NAME`, which the help does not show.
+        server_fields: Settings of a server to add as options `--openai.NAME`, which the help does not show.
     """
     evaluates = command == "evaluate"
     key = "Set the server's key in OPENAI_API_KEY. " if evaluates else ""

@@ -164,13 +164,13 @@ def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> It
 
 @dataclass(frozen=True)
 class Command:
-    """A command with its own options. (The options of `serve`, `process` and `evaluate` are the settings.)
+    """A command with its own options, unlike `serve`, `process` and `evaluate`, whose options are the settings.
 
     - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
     - `work` runs the command and returns the exit status. Its second argument is a folder that may contain a checkout
       of the library.
-    - `names` maps the names of settings in errors to the names that the user sees. It needs only settings that are no
-      option's `dest`. If the value is empty, the user sees no name.
+    - `names` maps names of settings in errors to the names that the user sees, or to "" for no name. Settings that are
+      the `dest` of an option need no entry.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """The command `settings`: print all settings, or those that contain some words.
 
-Importing Atropos takes seconds, so this module does not import it. `training.py` declares the settings of Atropos that
-users change, and describes the others.
+Importing Atropos takes seconds, so this module uses the list of Atropos' settings in `training.py`.
 """
 
 from __future__ import annotations

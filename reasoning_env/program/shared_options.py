@@ -54,7 +54,7 @@ def read_selection(options: Mapping[str, Any]) -> Selection:
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --rewards, --task-modules and --checkout to a command without an option for each setting."""
+    """Add the options --config, --rewards, --task-modules and --checkout."""
     common = parser.add_argument_group("common options")
     common.add_argument(
         "--config",
@@ -91,11 +91,11 @@ def file_settings(
     given: Mapping[str, object],
     without_effect: Callable[[ReasoningSettings], Set[str]] = lambda _: frozenset(),
 ) -> ReasoningSettings:
-    """Return the settings of the --config files; `given` overrides the files, and the files override `defaults`.
+    """Return a command's settings from `options`, `given`, the --config files and `defaults`.
 
-    `options` are the options of a command that called `add_config_option`. The options which that function added
-    override the files and `given`. Logs a warning for settings of the user that the command does not use, and for those
-    that `without_effect` returns. Raises ConfigError for invalid settings.
+    A source overrides the sources named after it. Of `options`, only those of `add_config_option` are used. Logs a
+    warning for the user's settings that the command does not use, and for those that `without_effect` returns. Raises
+    ConfigError for invalid settings.
     """
     from ..settings import ReasoningSettings
     from .config_files import merge_settings, read_given, warn_of_ignored
@@ -198,7 +198,7 @@ def show_messages(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def add_score_options(parser: argparse._ActionsContainer) -> None:
-    """Add the options that need --score to a parser or to a group of options."""
+    """Add the options that are valid only with --score."""
     parser.add_argument(
         "--deadline-s",
         dest="scoring_deadline_s",
@@ -227,7 +227,7 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
 
 
 def check_score_options(options: argparse.Namespace) -> None:
-    """Raise ConfigError if options that need --score are given without --score."""
+    """Raise ConfigError if options that are valid only with --score are given without --score."""
     if options.score is None and score_words(options):
         raise ConfigError("--read, --env-var, --threads, --deadline-s and --memory-mb need --score MODULE:FUNCTION")
 
@@ -240,7 +240,7 @@ def score_function(options: argparse.Namespace) -> ScoreFunction:
 
 
 def score_words(options: argparse.Namespace) -> list[str]:
-    """Return the given options that need --score, as words of a command line, such as `--deadline-s`, `5`."""
+    """Return the options of `add_score_options` as words of a command line, such as `--deadline-s`, `5`."""
     words = [word for path in options.read for word in ("--read", path)]
     words += [word for name in options.env_var for word in ("--env-var", name)]
     words += ["--threads"] if options.threads else []

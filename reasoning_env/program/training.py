@@ -1,7 +1,4 @@
-"""The settings of `evaluate` and of training, and the names of Atropos' other settings, without importing Atropos.
-
-All commands read these names, to distinguish a setting of another command from a typo.
-"""
+"""The settings of `evaluate` and of training, and the names of Atropos' other settings, without importing Atropos."""
 
 from __future__ import annotations
 
@@ -57,9 +54,9 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1), UsedBy("serve", "evaluate")] = None
-    """Evaluation problems in flight. None: 16 in `evaluate`. In `serve`, None means enough problems for as many
-    requests at once as training sends or, unless `eval_handling` is STOP_TRAIN, for the share `1 - eval_limit_ratio`
-    of these requests."""
+    """Maximum evaluation problems in flight. None: 16 in `evaluate`. In `serve` with `eval_handling` STOP_TRAIN,
+    None allows as many requests as training sends. With LIMIT_TRAIN or NONE, None allows the share `1 -
+    eval_limit_ratio` of these requests."""
     data_dir_to_save_evals: Annotated[str | None, UsedBy("serve", "evaluate")] = None
     """Folder for evaluations. None: `evals/`."""
 
@@ -96,11 +93,11 @@ class TrainingSettings(EvaluateSettings):
     """Send `set_advantage_to_zero` for truncated completions, so that the trainer ignores them."""
 
     dump_rollouts: bool = False
-    """Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."""
+    """Write groups in which a completion scores above `rollout_save_score_threshold` to `data_dumps_dir`."""
     dump_failed_rollouts: bool = False
     """Write groups whose scores are all 0 to `data_dumps_dir`."""
     rollout_save_score_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    """`dump_rollouts` writes groups with a score above this threshold."""
+    """`dump_rollouts` writes groups in which a completion scores above this threshold."""
     data_dumps_dir: str | None = None
     """Folder for dumps. None: `data_dumps/` in the source tree or, for an installed package, in the working
     directory."""
@@ -124,7 +121,10 @@ WITH_SERVER: Sequence[CommandName] = (*TRAINING, "evaluate")
 
 @dataclass(frozen=True)
 class AtroposSetting:
-    """A setting that only Atropos declares: a description ("" for Atropos' own), and the commands that use it."""
+    """A setting that only Atropos declares, with the commands that use the setting.
+
+    If `description` is "", the command `settings` refers to Atropos.
+    """
 
     description: str = ""
     used_by: Sequence[CommandName] = TRAINING
@@ -176,7 +176,7 @@ NAMES_OF_SERVER = ServerSettings.model_fields.keys() | OF_SERVER.keys()
 
 
 def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
-    """Yield each setting with the commands that use it: those in its mark `UsedBy`, else those that use its class."""
+    """Yield each setting with the commands that use the setting."""
     for section, settings_cls, commands in (
         ("env", TrainingSettings, TRAINING),
         ("env", EvaluateSettings, WITH_SERVER),

@@ -47,8 +47,8 @@ Beatrice is left of Ada. Who stands on the left?":
 <think>Carl is right of Ada, so he is not on the left. Ada is right of Beatrice, so she is not on the left. That \
 leaves Beatrice.</think>
 <answer>Beatrice</answer>"""
-"""The example at the end is not a problem of any task, and its answer is not right for any problem of a task. An
-earlier prompt had prohibitions instead of the example; a 0.5B instruct model copied them in 16 of 40 replies."""
+"""The example at the end is not a problem of any task, and its answer is not right for any problem of a task."""
+# An earlier prompt had prohibitions instead of the example. A 0.5B instruct model copied them in 16 of 40 replies.
 
 NATIVE_SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first. Then, in your reply, state your final answer \
@@ -105,15 +105,15 @@ class UsedBy:
 
 
 _IN_TRAINING = UsedBy("serve", "process", "problems")
-"""Marks settings that only the commands that choose training problems use."""
+"""Marks settings for commands that choose training problems."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Marks settings that only the commands that use the evaluation set use, if only to keep it out of training."""
+"""Marks settings for commands that use the evaluation set, or that keep its questions out of training."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
-"""Marks settings that only the commands that evaluate a model use."""
+"""Marks settings for commands that evaluate a model."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")
-"""Marks settings that only the commands that make prompts use."""
+"""Marks settings for commands that make prompts."""
 _IN_PROMPTS_AND_ANSWERS = UsedBy(*_IN_PROMPTS.commands, "judge", "rescore")
-"""Marks settings that only the commands that make prompts or score completions use."""
+"""Marks settings for commands that make prompts or score completions."""
 
 
 def has_effect_on(field: FieldInfo, part: Decided) -> bool:
@@ -220,7 +220,8 @@ class ReasoningSettings(BaseModel):
     ] = None
     """Evaluation problems per task. None: 5, or 50 with `eval_preset`."""
     eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Affects("evaluation"), _IN_EVALUATION] = None
-    """Completions per evaluation problem. None: 1, or the paper's number with `eval_preset`."""
+    """Completions per evaluation problem. None: 1. With `eval_preset`, None means the number of the Reasoning Gym
+    paper."""
     eval_level: Annotated[
         float | Literal["training"] | None,
         BeforeValidator(_read_level),
@@ -242,13 +243,13 @@ class ReasoningSettings(BaseModel):
     num_verifiers: Annotated[int | None, Field(ge=1, le=256)] = None
     """Number of processes that score answers. None: half of the available cores, at least 2 and at most 8."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Affects("answers", "evaluation")] = 5.0
-    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. The answers of a group
-    may take 4 times this CPU time; a slower group is dropped, never scored 0. In wall-clock time, generating a training
+    """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. All answers of a
+    group together may take 4 times this limit; a slower group is dropped. In wall-clock time, generating a training
     problem may take 2 times this limit, and an evaluation problem 12 times."""
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes, plus the size of the imported `task_modules`."""
+    """Limit for the address space of a worker process, in megabytes. The size of imported `task_modules` is added."""
 
     @property
     def generators(self) -> int:
@@ -337,7 +338,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
-    """Return the settings, also those of a subclass, that affect at least one of `parts`; values as read from JSON."""
+    """Return the settings that affect at least one of `parts`, with their values converted to JSON types."""
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(has_effect_on(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))
@@ -346,8 +347,8 @@ def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, objec
 def changed_settings(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     """Return the names of the settings whose values differ between `before` and `now`.
 
-    A setting missing in `before` counts as None. Unknown names in `before` are ignored. For settings that were removed
-    from this program, see `current_settings`. Values are compared as JSON reads them back.
+    `before` has values that were read from JSON. A setting missing in `before` counts as None. Unknown names in
+    `before` are ignored. For settings that were removed from this program, see `current_settings`.
     """
     as_read: dict[str, object] = json.loads(json.dumps(now))
     stored = current_settings(before)

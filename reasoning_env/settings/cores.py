@@ -14,10 +14,8 @@ MAX_WORKERS = 8
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of generators, and of verifiers: half of the cores, at least 2 and at most MAX_WORKERS.
-
-    With a single worker, one slow answer or problem would block all others.
-    """
+    """Return the default number of generators, and of verifiers: half of the cores, from 2 to MAX_WORKERS."""
+    # With a single worker, one slow answer or problem would block all others.
     return max(2, min(MAX_WORKERS, available_cores() // 2))
 
 
