@@ -22,7 +22,7 @@ async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequen
 def extract_last_answer(text: str, max_bytes: int) -> str | None:
     """Return the content of the last pair of answer tags, even inside thinking, as the library's evaluation does.
 
-    Return None if there is no pair, or if the content has more than `max_bytes` bytes of UTF-8. Takes linear time.
+    Return None if there is no pair, or if the content is longer than `max_bytes` bytes of UTF-8. Takes linear time.
     """
     opening = "<answer>"
     closing = "</answer>"

@@ -32,17 +32,17 @@ LONG_TEXTS = 100_000
 
 @dataclass(frozen=True)
 class Extraction:
-    """The answer of a completion. If the answer is None, `reason` says why the completion scores 0."""
+    """The answer of a completion, or the `reason` why the completion scores 0."""
 
     answer: str | None
     reason: Reason | None = None
 
 
 def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extraction:
-    """Return the answer of a completion, without whitespace around it.
+    """Return the answer of a completion, without whitespace around it, or the reason why it has none.
 
-    Thinking in one of the formats of `thinking` is removed first. The rest must have exactly one pair of answer tags
-    and no other answer tag. The answer must not be empty or longer than `max_bytes` bytes of UTF-8.
+    The completion without its thinking must have exactly two answer tags, which form a pair. The answer must not be
+    empty or longer than `max_bytes` bytes of UTF-8.
     """
     reply = split_thinking(text, thinking)
     rest = reply.text
@@ -69,7 +69,7 @@ def _reason_without_tags(text: str, reply: Reply) -> Reason:
 
 
 def _repeats_answer(text: str, tags: Sequence[re.Match[str]]) -> bool:
-    """Return True if the tags form at most MAX_TAGS / 2 pairs, and all pairs have the same content, not empty."""
+    """Return True if the answer tags form pairs, and all pairs enclose the same text, which is not empty."""
     if len(tags) > MAX_TAGS or [tag[1] for tag in tags] != ["", "/"] * (len(tags) // 2):
         return False
     pairs = zip(tags[::2], tags[1::2], strict=True)
@@ -88,10 +88,10 @@ class Reply:
 def split_thinking(text: str, thinking: Thinking) -> Reply:
     """Return the text of a completion without its thinking.
 
-    Remove closed blocks, everything before a closing mark without an opening mark (the template may have opened the
-    block in the prompt), and everything after an opening mark that is never closed. Inside a block, only the closing
-    mark of the same format counts. In formats with channels, keep only the final channels. Replace each removed part by
-    a space, so that the strings on both sides cannot join into a tag.
+    - Remove closed blocks, and everything after an opening mark that is never closed.
+    - Remove everything before a closing mark without an opening mark, because the prompt may have opened the block.
+    - Inside a block, ignore all marks except the closing mark of the same format.
+    - In formats with channels, keep only the final channels.
     """
     if thinking.marks is None:
         return Reply(text)
@@ -117,14 +117,12 @@ def split_thinking(text: str, thinking: Thinking) -> Reply:
             inside = thinking.openings[mark]
     if inside is None:
         kept.append(text[kept_to:])
+    # Join with spaces, so that the strings on both sides of a removed part cannot form a tag.
     return Reply(" ".join(filter(None, kept)), unclosed=inside is not None)
 
 
 def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.Match[str]]:
-    """Return the matches of `pattern.finditer(text)`. No match may be empty or longer than `longest` characters.
-
-    Long texts are searched in pieces of WINDOW characters, because `re` keeps the interpreter lock during a search.
-    """
+    """Return the matches of `pattern`, which must not match an empty string or more than `longest` characters."""
     return pattern.finditer(text) if len(text) <= WINDOW else _find_in_windows(pattern, text, longest)
 
 
@@ -180,10 +178,10 @@ def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Gro
 
 
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
-    """Return the scores after the length penalty, which applies only if all scores are at least 0.5.
+    """Return the scores after the length penalty. If a score is below 0.5, return the scores unchanged.
 
     `lengths` counts the tokens of prompt and completion, or of the completion alone if the prompt's length is unknown.
-    Scores are multiplied by 1 for lengths up to 75 % of `max_tokens`; the factor falls linearly to 0 at `max_tokens`.
+    A score stays unchanged for lengths up to 75 % of `max_tokens`, and then falls linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < 0.5:
         return tuple(scores)
@@ -209,9 +207,9 @@ def check_whole_problem(problem: object) -> None:
 
 
 def read_verdicts(verdicts: object) -> list[Verdict | None]:
-    """Return the verdicts of a group. A number from 0 to 1 becomes a verdict; None stands for a missing verdict.
+    """Return the verdicts of a group. Convert numbers from 0 to 1 to verdicts, and keep None for a missing verdict.
 
-    Raises ConfigError for any other value, and for an empty list.
+    Raises ConfigError for any other item, and for an empty list.
     """
     if isinstance(verdicts, (str, bytes, Mapping)) or not isinstance(verdicts, Sequence):
         raise ConfigError("must be a list of verdicts or scores", setting="verdicts", got=short(verdicts))

@@ -34,11 +34,12 @@ class _Start:
 class ChatFormat:
     """The chat format of one model: how a conversation becomes a prompt, and how a completion's tokens become text.
 
-    `name` is the name of the tokenizer in messages. If `template` is the path of a Jinja file, or `plain`, it replaces
-    the tokenizer's own template. `template_options` are passed to the template. `thinking` is the setting `thinking`.
+    - `name`: the name of the tokenizer in messages.
+    - `template`: `plain`, or the path of a Jinja file, if it replaces the tokenizer's own template.
+    - `template_options`: variables for the template.
+    - `thinking`: the setting `thinking`.
 
-    The constructor renders a test conversation. Raises ConfigError if that fails, or if the prompt lacks or repeats a
-    part of the conversation.
+    Raises ConfigError if the template cannot format a test conversation.
     """
 
     def __init__(
@@ -95,19 +96,17 @@ class ChatFormat:
         return start
 
     def _find_start(self, messages: Messages) -> _Start:
-        """Return the constant beginning of prompts, up to its last special token.
-
-        Tokenizers split a text at special tokens first, so the beginning has the same tokens if it is encoded alone.
-        The questions of PROBES verify this, because a tokenizer may treat the beginning of a text differently.
-        """
+        """Return the constant beginning of prompts, up to its last special token."""
         *before, question = messages
         prompts = [self._layout.render([*before, {**question, "content": probe}]) for probe in PROBES]
         constant = prompts[0].partition(PROBE_QUESTION)[0]
         added: Any = self._tokenizer.backend_tokenizer.get_added_tokens_decoder()  # type: ignore[attr-defined]
         # Skip special tokens that absorb spaces, or that match only in normalized text.
         marks = [token.content for token in added.values() if token.special and not (token.lstrip or token.normalized)]
+        # Tokenizers split a text at special tokens first, so this part has the same tokens if it is encoded alone.
         text = constant[: max([0, *map(constant.rfind, marks)])]
         tokens = self.encode(text)
+        # Verify this, because a tokenizer may treat the beginning of a text differently.
         for prompt in prompts:
             if [*tokens, *self.encode(prompt.removeprefix(text))] != list(self._encode_with_tokenizer(prompt)):
                 return _Start()
@@ -116,6 +115,7 @@ class ChatFormat:
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, without adding special tokens."""
         if self._encodes_by_backend:
+            # `encode_batch_fast` takes half of the time of transformers' `encode`.
             tokenizer: Any = self._tokenizer
             backend = tokenizer.backend_tokenizer
             # Check this, because other code that shares the tokenizer may have set truncation or padding.
@@ -144,13 +144,11 @@ class ChatFormat:
         return bool(self._special_marks)
 
     def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
-        """Return the tokens of a completion's text. A finished completion ends with the end-of-turn tokens.
-
-        Servers that reply with text leave out the end-of-turn tokens. They are added, because a model must learn them.
-        """
+        """Return the tokens of a completion's text. A finished completion ends with the end-of-turn tokens."""
         tokens = self.encode(text)
         ending = self._ending
         if finished and ending:
+            # Servers that reply with text leave out the end-of-turn tokens, but a model must learn them.
             # Some servers leave the first tokens of the ending in the text.
             there = next(size for size in range(len(ending), -1, -1) if tokens[len(tokens) - size :] == ending[:size])
             if not tokens or tokens[-1] != ending[-1]:
@@ -182,6 +180,7 @@ class ChatFormat:
     def decode(self, tokens: Tokens, *, skip_special_tokens: bool = False) -> str:
         """Return the text of tokens."""
         if self._uses_backend:
+            # `decode_batch` releases the interpreter lock; for 32,000 tokens, `decode` blocks the event loop for 5 ms.
             batch = [tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)]
             backend: Any = self._tokenizer.backend_tokenizer  # type: ignore[attr-defined]
             return str(backend.decode_batch(batch, skip_special_tokens=skip_special_tokens)[0])
@@ -194,11 +193,7 @@ class ChatFormat:
 
 
 def _decodes_like_backend(tokenizer: Any) -> bool:
-    """Return True if a tokenizer of transformers decodes exactly as its backend does.
-
-    If so, the backend's `decode_batch` is used, because it releases the interpreter lock. The tokenizer's own `decode`
-    does not: a completion of 32,000 tokens blocks the event loop for 5 ms.
-    """
+    """Return True if a tokenizer of transformers decodes exactly as its backend does."""
     if not _has_usual_methods(tokenizer, "decode", "_decode"):
         return False
     cleans_bpe = getattr(tokenizer, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)
@@ -207,11 +202,7 @@ def _decodes_like_backend(tokenizer: Any) -> bool:
 
 
 def _encodes_like_backend(tokenizer: object) -> bool:
-    """Return True if a tokenizer of transformers encodes exactly as its backend does.
-
-    If so, the backend's `encode_batch_fast` is used. It takes half of the time of transformers' `encode`, because it
-    records no offsets of tokens, and skips checks and a conversion.
-    """
+    """Return True if a tokenizer of transformers encodes exactly as its backend does."""
     return _has_usual_methods(tokenizer, "encode", "_encode_plus", "set_truncation_and_padding")
 
 

@@ -95,13 +95,14 @@ class ChatLayout:
         return arranged
 
 
+# No probe contains another, so that the occurrences of each probe in a prompt can be counted.
 PROBE_SYSTEM = "probe-of-the-rules"
 PROBE_QUESTION = "probe-of-the-question"
 PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
 PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
-"""The reply in the test conversation. No message's text contains another's, so each can be counted in a prompt."""
+"""The reply in the test conversation."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,7 @@ def probe_template(
 ) -> ProbedTemplate:
     """Test a tokenizer's chat template with a short conversation, and return what the test found.
 
-    `name` is the tokenizer's name in messages. If `template` is the path of a Jinja file, or `plain`, it replaces the
-    tokenizer's own template. `options` are passed to the template as variables.
-
-    Raises ConfigError:
+    `ChatFormat` explains the parameters. Raises ConfigError:
 
     - The template cannot be read.
     - The tokenizer has no chat template.
@@ -209,7 +207,7 @@ def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
 
 
 def _find_fault(layout: ChatLayout) -> str | None:
-    """Return an error message if a test conversation has no prompt, or one that lacks or repeats a part; else None."""
+    """Return an error message if the template cannot format a test conversation; None if it can."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
@@ -225,10 +223,7 @@ def _find_fault(layout: ChatLayout) -> str | None:
 
 
 def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
-    """Return an error message if the prompt ends before the header of the reply; None if it does not.
-
-    A template that ignores `add_generation_prompt` is no error if replies have no header or a header follows each turn.
-    """
+    """Return an error message if the prompt ends before the header of the reply; None if it does not."""
     try:
         ended = layout.render((SYSTEM, USER), add_generation_prompt=False)
         replied = layout.render((SYSTEM, USER, PROBE_TURN), add_generation_prompt=False)
@@ -240,7 +235,7 @@ def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
         return None
     if not asked_again.partition(PROBE_REPLY)[2].startswith(after):
         return None  # the header of a reply follows every turn, even after a reply
-    header = before.removeprefix(prompt)
+    header = before.removeprefix(prompt)  # empty in templates whose replies have no header
     special = set(layout.tokenizer.all_special_ids)
     if any(token in special for token in layout.tokenizer.encode(header, add_special_tokens=False)):
         return f"the prompt lacks {header!r}, with which a reply begins (the template ignores add_generation_prompt)"
@@ -253,9 +248,9 @@ def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
 def _find_ending(layout: ChatLayout) -> list[int]:
     """Return the tokens that end a reply. They depend on what the template writes after the last reply:
 
-    - special tokens, one of them the end-of-text token: the tokens up to and including the end-of-text token,
+    - special tokens with the end-of-text token: the tokens up to and including the end-of-text token,
     - special tokens without the end-of-text token: the first of them,
-    - words, then the end-of-text token (Kimi K3): only the end-of-text token, because the model writes the words too,
+    - words, then the end-of-text token (Kimi K3): the end-of-text token, because the model writes the words,
     - nothing (GLM): the special token that begins the next turn,
     - anything else: the end-of-text token, if the tokenizer has one.
     """

@@ -41,8 +41,8 @@ Completion = str | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 def read_completions(completions: object) -> list[str]:
     """Return the strings of the completions that callers pass to `Session` and `Bridge`.
 
-    A completion is a string, a message of the assistant (a mapping with `content`), a conversation (whose last message
-    of the assistant counts), or None if the model wrote nothing. Raises ConfigError for anything else.
+    A completion is a string, a message of the assistant, a conversation, or None if the model wrote nothing. In a
+    conversation, the last message of the assistant counts. Raises ConfigError for anything else.
     """
     if isinstance(completions, (str, bytes, Mapping)) or not isinstance(completions, Sequence):
         remedy = "pass a single completion as [completion]"
@@ -66,8 +66,7 @@ class Content:
 def read_content(content: object) -> Content | None:
     """Read the content of a message: a string, None, or a list of parts. Return None if `content` is anything else.
 
-    A part is a mapping with a `type`, or a client library's object with the same attributes. Parts with neither text
-    nor thinking, such as images, are skipped.
+    A part is a mapping or a client library's object. Parts with neither text nor thinking, such as images, are skipped.
     """
     if content is None or isinstance(content, str):
         return Content(content or "")
@@ -126,12 +125,10 @@ def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) ->
 
 
 def _is_of_assistant(message: Mapping[str, object]) -> bool:
-    """Return True for a message with the role `assistant` or without a role.
-
-    Items of other types, such as `reasoning` items of OpenAI's Responses API, are not messages.
-    """
+    """Return True for a message with the role `assistant` or without a role."""
     if "content" not in message:
         return False
+    # An item with a type and no role is no message, such as a `reasoning` item of OpenAI's Responses API.
     return message["role"] == "assistant" if "role" in message else "type" not in message
 
 

@@ -1,8 +1,4 @@
-"""Formats in which models write their thinking, and the choice of formats for a model.
-
-A format is used only if the setting `thinking` names it, or if the model's tokenizer or chat template contains the
-marks of the format.
-"""
+"""Formats in which models write their thinking, and the choice of formats for a model."""
 
 from __future__ import annotations
 
@@ -18,9 +14,10 @@ NONE = "none"
 class ThinkingFormat:
     """How a family of models marks its thinking.
 
-    `opening` and `closing` are matched exactly or, with `any_case`, ignoring case. With `channels`, `opening` begins a
-    channel of thinking, and `closing` begins the final channel, even if `closing` itself starts with `opening`. A model
-    has the format if its vocabulary or template has all `tokens`. These tokens are kept when completions are decoded.
+    - `opening` and `closing`: the marks around thinking. With `any_case`, upper and lower case are equal.
+    - `tokens`: a model has the format if its vocabulary or template has all these tokens. Decoding keeps these tokens.
+    - `channels`: if True, `opening` begins a channel of thinking, and `closing` begins the channel of the answer. A
+      longer `closing` takes precedence over `opening`.
     """
 
     name: str

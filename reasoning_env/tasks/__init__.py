@@ -1,8 +1,7 @@
 """The library's tasks. Each task has one declaration with everything that the project knows about the task.
 
 No other package names a task. Code that treats some tasks differently calls `find_task` and reads a field of the
-declaration. Importing the declarations does not import reasoning-gym or sympy. The functions in the declarations run
-in workers. Only `Task.option` also runs in the process of an audit.
+declaration. Importing the declarations does not import reasoning-gym or sympy.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ TASKS: Mapping[str, Task] = {
 def find_task(name: str) -> Task:
     """Return the declaration of a task.
 
-    Undeclared tasks (of a newer library or of the user) get defaults that are slow but right for any task. Their
-    category is CATEGORY if the name is CATEGORY/NAME, and `other` otherwise.
+    A task of a newer library or of the user gets defaults that are slow but right for any task. Its category is
+    CATEGORY if the name is CATEGORY/NAME, and `other` otherwise.
     """
     if name in TASKS:
         return TASKS[name]
@@ -49,8 +48,7 @@ def find_task(name: str) -> Task:
 def question_count(name: str, level: float | None) -> float:
     """Return the approximate number of different questions at a level in [0, 1], or at the defaults if `level` is None.
 
-    Return infinity if the number is MANY_QUESTIONS or more, or was not measured. For a level between two
-    QUESTION_LEVELS, return the count at the nearer of the two.
+    Return infinity for MANY_QUESTIONS or more, or if the number was not measured.
     """
     counts = find_task(name).question_counts
     place = 0 if level is None or len(counts) == 1 else 1 + round(level * (len(QUESTION_LEVELS) - 1))

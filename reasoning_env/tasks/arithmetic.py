@@ -13,7 +13,7 @@ from ..answers.shortcuts import FORM_SCORE, SHOWN_NUMBER
 from .declaration import A_NUMBER, Corrected, FieldLevels, Task, added, easy, frequent, wrong
 
 MAX_TERMS = 10_000
-"""Limit for the numbers, operators and parentheses of an expression. The library's expressions have a few hundred."""
+"""Limit for the length of an expression: the count of its numbers, operators and parentheses."""
 
 BASE_CONVERSION = Task("base_conversion", "algorithmic", has_small_pool=True, answer=AnswerRules(notations.digits))
 
@@ -128,10 +128,9 @@ FACTORS = range(-3, 4)
 
 
 def _obeys_another_rule(entry: Entry) -> bool:
-    """Return True if a linear rule for the last two numbers fits the sequence, but does not give the library's answer.
+    """Return True if a linear rule fits the sequence, and the library's answer does not obey this rule.
 
-    For example, in -1, 1, 0, 1, 1, 2 each number could be the sum of the two before it, so that 3 is next. The library
-    squares a number first, so its answer is 5.
+    A linear rule calculates each number from the two before it: in -1, 1, 0, 1, 1, 2, each number could be their sum.
     """
     shown = [int(number) for number in SHOWN_NUMBER.findall(str(entry["question"]))]
     terms = list(zip(shown, shown[1:], shown[2:], strict=False))

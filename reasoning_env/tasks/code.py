@@ -24,10 +24,10 @@ BF = Task(
 
 WITHOUT_DEFINITE_OUTPUT = re.compile(
     r"\b(?:random\b|randint\b|shuffle\b|datetime\b.*\b(?:now|today)\(|date\.today\(|time\.time\(|list\(set\(|in set\("
+    # `reasoning-env-` begins the name of a worker's folder (`workers/fork_server.py`).
     r"|urandom\b|secrets\b|uuid)|default_rng|tempfile|getcwd|os\.path|reasoning-env-"
 )
-"""Pattern of code whose output depends on chance, the clock, the order of a set, or folders of the machine. The last
-alternative is the name of a worker's folder (`workers/fork_server.py`), which differs between processes."""
+"""Pattern of code whose output depends on chance, the clock, the order of a set, or folders of the machine."""
 
 BEFORE_PROGRAM = "but not copy spans of code directly.\n\n"
 """End of the text before the program in a question. The rest of the question is the program."""
@@ -42,14 +42,12 @@ d3d5d5f6 d606cec1 d778cc3b ded92c4c eba73b32 ed8828d9 eefdb8a5 f2d2a924 f9947fe3
 UNSTABLE_PROGRAMS = frozenset(_DIGESTS.split())
 """Digests of programs whose input or output differs between processes, or whose answer does not fit the shown input.
 
-The output depends on the order of a set, on the release of Python or numpy, or on the processor's instructions. 15
-programs change their input, so the question shows an input that does not lead to the answer. Some programs take
-seconds, so a deadline may end them. `python -m tools.unstable_programs --python PATH` finds these programs.
+`python -m tools.unstable_programs --python PATH` finds these programs.
 """
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return an entry whose question lacks the input, because the input is unknown before generation."""
+    """Return a preview of an entry: its question lacks the input, which is unknown before generation."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}
@@ -71,10 +69,9 @@ def _has_not_run(entry: Entry) -> bool:
 
 
 def _shows_last_float_bits(entry: Entry) -> bool:
-    """Return True if the output has a number with 15 significant digits or more, so that its last bits matter.
+    """Return True if the output has a number with 15 significant digits or more.
 
-    The last bits depend on the release of Python and numpy, and on the processor. For example, Python 3.12 and later
-    sum floats more accurately than Python 3.11.
+    The last bits of such a number depend on the release of Python and numpy, and on the processor.
     """
     numbers = re.findall(r"\d+\.\d+", str(entry["answer"]))
     return any(len(number.replace(".", "").lstrip("0")) >= 15 for number in numbers)

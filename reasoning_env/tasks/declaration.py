@@ -1,7 +1,6 @@
 """The class of task declarations. A declaration says how problems of one task are generated, served and scored.
 
-The other modules of this folder contain the declarations and the functions that the declarations use. `serving.py`
-applies the fields that change problems.
+`serving.py` applies the fields that change problems.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
-"""Numbers of different questions are measured up to this number. If 300 random questions of a task are all different,
-the task has at least this many with 99 % confidence (`tools/pools.py`)."""
+"""Limit for measured numbers of different questions. If 300 random questions of a task are all different, the task
+reaches the limit with 99 % confidence (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the number of different questions of each task was measured."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
@@ -33,27 +32,27 @@ BOTH_OPTIONS = "the library's verifier accepts an answer that names both options
 class FieldLevels:
     """Levels that replace the library's levels of one config field or of a range, easiest first.
 
-    A range has two fields, for its lower and its upper bound. A level of a range is one number for both fields, or a
-    pair of numbers. A difficulty between two levels gives a number between theirs, or one of the two levels if `drawn`
-    is True. `reason` says what is wrong with the library's levels.
+    A range has two fields, for its lower and its upper bound. A level of a range is a pair of numbers, or one number
+    for both fields. A difficulty between two levels gives a number between theirs. `reason` says what is wrong with the
+    library's levels.
     """
 
     fields: tuple[str, ...]
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """If True, the seed picks one of the two nearest values instead of interpolating. For fields with few values."""
+    """If True, the seed picks one of the two nearest levels instead of interpolating. For fields with few values."""
 
 
 @dataclass(frozen=True)
 class Clarification:
     """A change of the question that removes an ambiguity.
 
-    - `ambiguity` says what is unclear in the library's question.
-    - `wording` is what the clarified question adds. Braces mark a word that depends on the problem, and ` / ` separates
+    - `ambiguity`: what is unclear in the library's question.
+    - `wording`: what the clarified question adds. Braces mark a word that depends on the problem, and ` / ` separates
       additions to different questions.
-    - `rewrite` returns the clarified question of an entry. It returns the question unchanged if the question is already
-      clear, or if its wording is not the library's.
+    - `rewrite`: returns the clarified question of an entry. A question that is clear, or has unknown wording, is
+      returned unchanged.
     """
 
     ambiguity: str
@@ -92,8 +91,8 @@ class Cause(StrEnum):
 class RejectionRule:
     """A rule that rejects entries for which `applies` returns True. `reason` completes a sentence after "because".
 
-    `served` is the share of these entries, in [0, 1], that is served anyway. A hash of the seed picks them. The share
-    is as large as possible while policies without reasoning score below the bound of the audit.
+    `served` is the share of these entries, in [0, 1], that is served anyway. Choose the largest share at which policies
+    without reasoning score below the bound of the audit.
     """
 
     cause: Cause
@@ -108,12 +107,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule for entries that are too easy: serve the share `served` of them, and reject the others."""
+    """Return a rule that rejects entries that are too easy, except the share `served`."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Return a rule for entries whose answer can be copied: serve the share `served` of them, and reject the others."""
+    """Return a rule that rejects entries whose answer can be copied from the question, except the share `served`."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -123,7 +122,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Return a rule for entries whose right answer is `answer`: serve the share `served`, and reject the others."""
+    """Return a rule that rejects entries whose right answer is `answer`, except the share `served`."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",
@@ -144,9 +143,9 @@ class FailureRule:
 class Replacement:
     """Faster functions for one module of the library, or for the modules of a package.
 
-    `installer` names the function of `workers/faster/` that installs the faster functions, as `module.function`. They
-    are installed only if the SHA-256 of the files of `module` begins with `fingerprint` (16 hexadecimal digits),
-    because the proof that problems stay the same holds for these files only.
+    - `installer`: the function of `workers/faster/` that installs the faster functions, as `module.function`.
+    - `fingerprint`: the first 16 hexadecimal digits of the SHA-256 of the files of `module`. Other files keep their
+      functions, because faster functions are proven to make the same problems only for these files.
     """
 
     module: str
@@ -155,7 +154,7 @@ class Replacement:
 
 
 def chosen_option(entry: Entry) -> str:
-    """Return the right answer in lower case, or only the missing value if the question's board has one empty cell."""
+    """Return the right answer in lower case. If the question's board has one empty cell, return the cell's value."""
     return choice(str(entry["question"]), str(entry["answer"]))
 
 
@@ -173,14 +172,12 @@ class Task:
     million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
     """Number of different questions with the library's defaults, then at each of QUESTION_LEVELS (`tools/pools.py`).
-    None means MANY_QUESTIONS or more. If the last levels are missing, they were too slow to measure. A task without
-    levels has one number."""
+    None means MANY_QUESTIONS or more. Missing levels were too slow to measure. A task without levels has one number."""
 
     # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
-    """Replacements for the library's levels, for a task whose library levels fail, take seconds to minutes, give wrong
-    answers, or make problems no harder. None if the library's levels change nothing: the task then counts as a task
-    without levels."""
+    """Replacements for levels of the library that fail, take seconds to minutes, give wrong answers, or make problems
+    no harder. None if the task counts as a task without levels, because the library's levels change nothing."""
     served_params: Mapping[str, object] = field(default_factory=dict)
     """Parameters that apply unless the user or a level sets them. With the library's defaults, most problems would be
     rejected, or questions would reveal their answers."""
@@ -215,8 +212,7 @@ class Task:
 
     # How answers are scored
     answer_leak: str = ""
-    """How the task's questions reveal their answers; "" if they do not. Training leaves out a task that reveals its
-    answers, because it is not enough to reject some of the problems."""
+    """How the task's questions reveal their answers; "" if they do not. Training leaves out tasks with a leak."""
     verifier_flaw: str = ""
     """Which wrong answers the library's verifier rewards; "" if none. Strict rewards do not reward these answers."""
     answer: AnswerRules = field(default_factory=AnswerRules)

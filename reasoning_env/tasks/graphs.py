@@ -34,7 +34,7 @@ COURSE_SCHEDULE = Task(
 
 
 def _colouring_ignores_edges(entry: Entry) -> bool:
-    """Return True if one of `colourings`, which ignore the edges, is right."""
+    """Return True if a colouring from `colourings` is right."""
     puzzle = entry["metadata"]["puzzle"]
     blind = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
     return any(all(colour(start) != colour(end) for start, end in puzzle["edges"]) for colour in blind)
@@ -43,7 +43,7 @@ def _colouring_ignores_edges(entry: Entry) -> bool:
 def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
     """Return two colourings that ignore the edges, as functions from vertex numbers to colour numbers.
 
-    The first repeats the colours in turn, and the second gives each colour a block of vertices.
+    One repeats the colours in turn, the other gives each colour a block of vertices.
     """
     return [lambda vertex: vertex % colours, lambda vertex: vertex * colours // vertices]
 
@@ -76,10 +76,8 @@ def _solved_by_one_button(entry: Entry) -> bool:
 
 
 def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
-    """Return the answers that reach the target value of a lock by pressing one button repeatedly.
-
-    This function tries only the buttons that add the same number at every colour of the light.
-    """
+    """Return the answers that reach the target value of a lock by pressing one button repeatedly."""
+    # Try only the buttons that add the same number at every colour of the light.
     adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
     fitting = [button for button in adding if target % button["value"] == 0]
     return [" ".join(button["name"] * (target // button["value"])) for button in fitting]

@@ -42,10 +42,9 @@ EVERY_STEP = "between its two easiest levels, the library raises all three param
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if two people have the same role, and a solver could guess this from the claims that contain `and`.
+    """Return True if two people have the same role, and the number of claims with `and` suggests this.
 
-    If both claims contain `and`, both people probably have the same role. If no claim contains `and`, both people are
-    probably knights.
+    If both claims contain `and`, both people probably have the same role. If neither does, both are probably knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
@@ -88,7 +87,7 @@ KNIGHTS_KNAVES = Task(
 def _counts_unseen(entry: Entry) -> bool:
     """Return True if all outputs of the examples are 0 or 1, and the right answer is a larger number.
 
-    Then several rules explain the examples, such as "count the fives" and "is there a five?".
+    Then several rules fit the examples, such as "count the fives" and "is there a five?".
     """
     shown = set(re.findall(r"(?m)^Output \d+: (.*)$", str(entry["question"])))
     return bool(shown) and shown <= {"[0]", "[1]"} and str(entry["answer"]) not in ("[0]", "[1]")
@@ -100,8 +99,7 @@ INPUT_LIST = re.compile(r"(?m)^Input(?P<example> \d+)?: (?P<items>\[.*\])$")
 def _repeats_unseen(entry: Entry) -> bool:
     """Return True if the test input repeats a number and no example's input does.
 
-    Two rules can then explain the examples, such as the length of the input and its number of distinct values, or
-    sorting with and without duplicates.
+    Then several rules fit the examples, such as sorting with and without duplicates.
     """
     repeating = {"example": False, "test": False}
     for match in INPUT_LIST.finditer(str(entry["question"])):
@@ -208,7 +206,7 @@ STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<neg
 def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
     """Return True if premises about classes imply a conclusion. With `may_be_empty`, a class may have no members.
 
-    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B"; any other raises ValueError.
+    Raises ValueError unless each statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B".
     """
     texts = [*premises, conclusion]
     found = [match for match in map(STATEMENT.fullmatch, texts) if match]
@@ -219,9 +217,9 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     # worlds. A world is a bit mask of the kinds that have objects.
     kinds = list(itertools.product((False, True), repeat=len(classes)))
 
-    def having(members: Callable[[Sequence[bool]], bool]) -> int:
-        """Return a bit mask of the kinds (combinations of classes) that the function `members` accepts."""
-        return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
+    def having(condition: Callable[[Sequence[bool]], bool]) -> int:
+        """Return a bit mask of the kinds that fulfil the condition."""
+        return sum(1 << number for number, kind in enumerate(kinds) if condition(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
         """Return a bit mask of the kinds of objects that a statement is about, and whether it says that they exist."""

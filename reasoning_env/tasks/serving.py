@@ -12,8 +12,8 @@ from .declaration import Cause, Task
 def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
     """Return the entry with the right answer, or the unchanged entry if the library's answer is right.
 
-    If the answer changes, the metadata has the library's answer as `library_answer`. If a problem has several right
-    answers, its entry has no answer, and only the example answer in the metadata is corrected.
+    The metadata of a corrected entry has the library's answer as `library_answer`. If several answers are right, only
+    the example answer in the metadata is corrected.
     """
     if task.right_answer is None:
         return entry
@@ -28,8 +28,7 @@ def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
 def clarify(task: Task, entry: Entry, dataset: Dataset) -> Entry:
     """Return the entry with a clarified question, or the unchanged entry if the question is already clear.
 
-    The model gets the clarified question, the verifier scores with the clarified question, and the problem's reference
-    has the hash of the clarified question. The metadata then has `clarified: true`.
+    The metadata of a clarified entry has `clarified: true`.
     """
     if task.clarification is None:
         return entry
@@ -54,8 +53,9 @@ def flaw_of_error(task: Task, error: BaseException) -> Flaw | None:
 
 
 def find_flaw(task: Task, entry: Entry, seed: int) -> Flaw | None:
-    """Return why an entry is rejected; None if it is served. A hash of `seed` picks flawed entries to serve anyway."""
+    """Return why an entry is rejected; None if it is served."""
     for rule in task.rejected:
+        # A hash of the seed decides whether a flawed entry is one of those that are served anyway.
         if rule.applies(entry) and hash_fraction("served", seed) >= rule.served:
             return Flaw(rule.cause, rule.reason)
     if entry.get("answer") is not None and not str(entry["answer"]).strip():

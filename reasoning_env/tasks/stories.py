@@ -30,15 +30,15 @@ def _name_brother(entry: Entry, dataset: Dataset) -> str:
 
 
 def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
-    """Count all women in Matilda's two circles except Matilda: add the question's two numbers, and subtract 1.
+    """Add the question's two numbers of women, and subtract 1.
 
-    The library adds 1 to the number of women in the first circle, and ignores the second circle.
+    The library ignores the second number.
     """
     counts = re.findall(r"(\d+) female colleagues", str(entry["question"]))
     if len(counts) != 2:
         return str(entry["answer"]), {}
     first, second = map(int, counts)
-    return str(first + second - 1), {}
+    return str(first + second - 1), {}  # both numbers include Matilda, but not the first person, who is a woman too
 
 
 AIW = Task(
@@ -142,8 +142,7 @@ def _has_unknown_sex(entry: Entry) -> bool:
 def _name_relation(entry: Entry, dataset: Dataset) -> Corrected:
     """Name the relation of the first person to the second.
 
-    For parents-in-law, the library names the relation of the second person to the first. For nephews and nieces, the
-    library uses the second person's sex.
+    For parents-in-law, the library names the opposite relation. For nephews and nieces, it takes the wrong sex.
     """
     metadata = entry["metadata"]
     relation = str(entry["answer"])
@@ -193,8 +192,8 @@ CUT_STORIES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
     "tubes of paint": lambda n: n[0] / 2 + 3 * n[1],
     "left after paying": lambda n: n[0] - n[1] * n[2],
 }
-"""Stories of `gsm_symbolic` whose answer the library truncates to a whole number. Each key is a phrase of the story,
-each value a function that computes the exact answer from the numbers in the story."""
+"""Stories of `gsm_symbolic` whose answer the library truncates to a whole number: a phrase of each story, and a
+function that computes the exact answer from the story's numbers."""
 
 STORY_WORDS = (
     (re.compile(r"\bin one month\?"), "in one month of 30 days?"),
@@ -332,13 +331,12 @@ def _clarify_times(entry: Entry, dataset: Dataset) -> str:
 
 
 def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
-    """Return the exact duration.
+    """Return the exact duration between the question's two times.
 
-    The library ignores the time and the zone after a weekday in parentheses, and truncates milliseconds instead of
-    rounding them. Answers in other languages than English stay unchanged.
+    The library ignores the time and the zone after a weekday in parentheses, and truncates milliseconds.
     """
     if not set(re.findall(r"[^\W\d_]+", str(entry["answer"]))) <= {"day", "days"}:
-        return str(entry["answer"]), {}
+        return str(entry["answer"]), {}  # a language other than English
     start, end = moments(entry)
     layout = str(entry["metadata"]["expected_format"])
     return write_duration(end - start, layout), {"start_time": str(start), "end_time": str(end)}

@@ -29,10 +29,7 @@ BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", has_small_pool=Tr
 
 
 def _has_accents(entry: Entry) -> bool:
-    """Return True if the answer has accented letters, but the cipher text writes them as letters from A to Z.
-
-    The library's cipher drops accents. The cipher of a fork of the library may keep them, which is not ambiguous.
-    """
+    """Return True if the answer has accented letters, and the cipher text writes these letters without accents."""
     return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
 
 
@@ -108,13 +105,13 @@ FIGLET_FONT = Task(
 
 
 def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Return True if one of `groupings` is right. This is frequent, because questions list anagrams side by side."""
+    """Return True if a grouping from `groupings` is right."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
 
 def groupings(words: Sequence[str]) -> list[list[list[str]]]:
-    """Return six ways to divide a list of words into groups of neighbours without a search for anagrams.
+    """Return six ways to divide a list of words into groups of neighbours.
 
     A group has words of equal length, words with the same first letter, or simply the next 2, 3, 4 or 5 words.
     """
@@ -184,7 +181,7 @@ FITTING_WORD = (
 
 
 def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
-    """Say in the question where the words come from. Return the question unchanged if the words' order is random."""
+    """Say in the question that the words follow one another in an English text, unless their order is random."""
     question = str(entry["question"])
     config = dataset.config
     if not config.consecutive_words:
@@ -303,9 +300,9 @@ ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
 
 def _stops_at_rule_limit(entry: Entry) -> bool:
-    """Return True if the library stopped after as many conversions as the question allows applications of rules.
+    """Return True if the library stopped too early, because it counts each conversion as an application of a rule.
 
-    Return False if the question is clarified: each conversion then counts as an application, so the library is right.
+    Return False for a clarified question, which says that each conversion counts.
     """
     question = str(entry["question"])
     limit = re.search(r"at most (\d+) times", question)
