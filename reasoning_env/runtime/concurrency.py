@@ -31,10 +31,9 @@ async def cancel_all(tasks: Iterable[asyncio.Future[T]]) -> None:
 async def map_concurrently(
     work: Callable[[T], Awaitable[R]], items: Iterable[T], *, at_once: int, on_done: Callable[[], None] = lambda: None
 ) -> list[R]:
-    """Run `work` on all items, on at most `at_once` of them at a time. Return the results in the order of the items.
+    """Run `work` on all items, at most `at_once` at a time, and return the results in the order of the items.
 
-    `on_done` is called after each item. After an error, all other work is cancelled and awaited before the error is
-    raised.
+    `on_done` is called after each item. After an error, all other work is cancelled, then the error is raised.
     """
     numbered = enumerate(items)
     results: dict[int, R] = {}

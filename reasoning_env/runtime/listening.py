@@ -15,7 +15,7 @@ from .text import describe_connection
 
 BACKLOG = 1024
 """Maximum number of connections that wait to be accepted. With aiohttp's default of 128, some clients in a burst of
-1,000 connections must retry after one second, two seconds, and so on."""
+1,000 connections must wait for a second or longer."""
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,15 @@ def pauses() -> Iterator[float]:
 
 
 class OutageLog:
-    """Log an outage that several callers notice, such as an unreachable server or a full disk.
+    """Log the beginning and the end of an outage that several callers notice, such as a full disk.
 
-    The log gets a line at the beginning, reminders from time to time unless `reminds` is False, and a line at the end.
+    Unless `reminds` is False, also log reminders from time to time.
     """
 
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """If the last warning is less than REPEAT_S seconds old, a new outage is logged once it has lasted this long."""
+    """If the last warning is less than REPEAT_S seconds old, a new outage is logged only after this many seconds."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True

@@ -41,7 +41,8 @@ UNLIMITED = 1_000_000
 class Table:
     """Rows of values under headings, to print for people or to return as records for programs.
 
-    `columns` maps each heading to a format specification (`d`, `.2f`, `.0%`; empty for text). None is shown as a dash.
+    `columns` maps each heading to a format specification (`d`, `.2f`, `.0%`; empty for text). The value None is shown
+    as a dash.
     """
 
     columns: Mapping[str, str]
@@ -103,11 +104,10 @@ def width() -> int:
 def progress_bar(
     title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar with rate and remaining time on stderr. If stderr is no terminal, call `progress_lines` instead.
+    """Show a bar on stderr, with rate and remaining time. Without a terminal, show the lines of `progress_lines`.
 
-    `done` items are already done. If `total` is None, the number of items is unknown. Yields a function that advances
-    the bar by one item; its argument is a note to show beside the bar. While the bar is shown, text written to
-    `sys.stderr` appears above it.
+    `done` items are already done. `total` is None if the number of items is unknown. Yields a function that advances
+    the bar by one item and shows a note, its argument, beside the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
     if not console.is_terminal:
@@ -135,7 +135,7 @@ def progress_bar(
 def progress_lines(
     title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
-    """Write a line of progress every `interval_s` seconds, from a thread, because the caller may block its own thread.
+    """Write a line of progress every `interval_s` seconds, even while the caller blocks its own thread.
 
     The lines go to the log, or to stderr if logging is not configured. The arguments are those of `progress_bar`.
     """
@@ -166,8 +166,7 @@ def progress_lines(
 class _Rate(ProgressColumn):
     """Items per second since the bar was shown.
 
-    Rich's own rate counts from the first finished item. The first replies arrive together, so Rich's rate would be a
-    hundred times too high.
+    Rich's own rate counts from the first finished item. That rate is far too high if many items finish together.
     """
 
     def render(self, task: Task) -> Text:
@@ -190,7 +189,7 @@ def _items_per_s(task: Task) -> float:
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to the current `sys.stderr`. A progress bar replaces `sys.stderr`, to show lines above the bar.
+    """Writes log lines to the current `sys.stderr`, which a progress bar replaces.
 
     Control characters are escaped, because errors of servers and libraries may quote hostile text.
     """

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """Return a hostile string in a form that is safe to print, with at most `limit` characters.
+    """Return a string, cut to `limit` characters, in a form that is safe to print.
 
-    Control characters, lone surrogates and marks that change the direction of writing are escaped, because a terminal
-    would interpret them.
+    Control characters, lone surrogates and marks that change the direction of writing are escaped after the cut.
     """
     cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
     if cut.isprintable():
@@ -49,12 +48,9 @@ def short(value: object) -> object:
 
 
 def redact(text: str, secrets: Sequence[str]) -> str:
-    """Return the text with each secret replaced by `<key>`, because a server may quote a key in its error.
-
-    Secrets of less than four characters are not replaced, because `x`, a common placeholder, occurs in many words.
-    """
+    """Return the text with each secret of at least four characters replaced by `<key>`."""
     for secret in sorted(secrets, key=len, reverse=True):  # a secret may contain another secret
-        if len(secret) >= 4:
+        if len(secret) >= 4:  # a shorter secret, such as the placeholder `x`, occurs in many words
             text = text.replace(secret, "<key>")
     return text
 
@@ -77,8 +73,7 @@ def encode_strictly(value: object, *, number: AsJson = str, other: AsJson = str)
 def json_value(value: object, *, number: AsJson = str, other: AsJson = str) -> object:
     """Return the nearest value that strict JSON can represent: keys become strings, tuples and sets become lists.
 
-    `number` converts infinity and NaN, and `other` converts all other values that JSON cannot represent. By default,
-    both are `str`.
+    `number` converts infinity and NaN. `other` converts all other values that JSON cannot represent.
     """
     if isinstance(value, Mapping):
         return {str(key): json_value(item, number=number, other=other) for key, item in value.items()}

@@ -16,22 +16,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
-"""A thread that builds prompts and decodes tokens. This work releases the interpreter lock. The thread is separate from
-BACKGROUND, because replies that wait for other work would take much memory."""
+"""The thread that builds prompts and decodes tokens. On the thread BACKGROUND, replies would wait behind other work,
+and waiting replies take much memory."""
 
 NUMBERS_PER_TURN = 2**15
 """How many numbers to convert per iteration of the event loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
 CALLS_PER_BATCH = 8
-"""Maximum number of calls that are sent to the thread DECODER at a time."""
+"""Maximum number of calls that are sent to the thread DECODER together. Sending takes the event loop 0.1 ms."""
 MAX_BATCH_S = 0.005
 """Once a batch has run for this many seconds, its other calls move to the next batch, so that results return soon."""
 
 
 async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
-    """Run `work` on the thread DECODER and return its result.
-
-    Calls that are made while the thread is busy are sent to it in batches, because sending costs the event loop 0.1 ms.
-    """
+    """Run `work` on the thread DECODER and return its result."""
     return await _turns().calls.add(partial(work, *arguments))  # type: ignore[no-any-return]
 
 
@@ -96,7 +93,7 @@ def _run_calls(calls: Sequence[_Call]) -> list[tuple[Any, Exception | None]]:
 class _Turns:
     """The queue, the lock and the semaphore that all callers on one event loop share.
 
-    The semaphore lets at most two replies be parsed at a time, because parsing needs much memory.
+    The semaphore limits replies that are parsed at the same time, because parsing needs much memory.
     """
 
     calls: _CallQueue = field(default_factory=_CallQueue)
@@ -113,23 +110,17 @@ def _turns() -> _Turns:
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Let the event loop run other tasks, then run `work`, which should take only some milliseconds, on the loop.
-
-    The loop needs two iterations to resume a task whose timer has run out: one for the timer, and one for the task.
-    Two iterations pass before each call of `work`, so such a task waits for at most one call.
-    """
+    """Let the event loop run other tasks, then run `work` on the loop. `work` should take only some milliseconds."""
     async with _turns().one_at_a_time:
+        # The loop needs two iterations to resume a task whose timer has run out: one for the timer, one for the task.
+        # So such a task waits for at most one call of `work`.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         return work()
 
 
 async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
-    """Return the result of `work` for each sequence. Yield to the event loop after about NUMBERS_PER_TURN numbers.
-
-    Between two yields, `work` may get several short sequences, because yielding takes longer than converting them. If
-    all sequences together are short enough, this function does not yield.
-    """
+    """Return the result of `work` for each sequence. Yield to the event loop after about NUMBERS_PER_TURN numbers."""
     if sum(map(len, sequences)) <= NUMBERS_PER_TURN:
         return [work(sequence) for sequence in sequences]
     results: list[T] = []

@@ -1,15 +1,14 @@
 """Checkpoints: the state of a run on disk, in a folder that only one running process uses.
 
-The folder is `{checkpoint_dir}/env_checkpoints/{instance}`. The setting `instance` also selects the run's stream of
-problems, so environments with different instances share neither a folder nor a problem. The folder has
-`step-{step}.json` for each step at which the trainer saved, and `latest.json`, the newest state. Each file is one JSON
-object. It is written to a temporary file, synced and renamed.
+The folder is `{checkpoint_dir}/env_checkpoints/{instance}`. Environments with different values of the setting
+`instance` share neither a folder nor a problem. The folder has `step-{step}.json` for each step at which the trainer
+saved, and `latest.json`, the newest state. Each file is one JSON object, and is replaced whole or not at all.
 
-A process locks the folder with an exclusive flock on the file `lock`. The system releases the lock when the process
-ends, even after kill -9. The lock works between machines if their file system supports flock between machines.
+A process locks the folder with flock on the file `lock`. The system releases the lock when the process ends, even after
+kill -9. The lock works between machines if their file system supports flock between machines.
 
-A run that starts at step 0 of the trainer is a new run: like the trainer, it overwrites the checkpoints of an earlier
-run step by step. `find_checkpoint` decides from which checkpoint a later run resumes.
+A run that starts at step 0 of the trainer is a new run. Like the trainer, the run overwrites the checkpoints of an
+earlier run step by step. `find_checkpoint` decides from which checkpoint a later run resumes.
 """
 
 from __future__ import annotations
@@ -124,14 +123,12 @@ def write_checkpoint(path: Path, step: int, state: Mapping[str, object]) -> None
 
 
 def find_checkpoint(folder: Path, step: int, registration: int, check_state: CheckState = _accept) -> Checkpoint | None:
-    """Return the checkpoint from which a run resumes at the trainer's `step`, and warn of each damaged file.
+    """Return the checkpoint from which a run resumes at the trainer's `step`. Warn of each damaged file.
 
-    `registration` is the number that the trainer gave this environment. It shows what was restarted:
+    `registration` is the number that the trainer gave this environment: 0 for the first one since the trainer's start.
 
-    - Only the environment: `registration` is above the saved number, because the trainer continued to count. Resume
-      from `latest.json`.
-    - Also the trainer: `registration` is not above the saved number, because the trainer counts from 0 again. Resume
-      from `step-{step}.json`, because the trainer returned to this step.
+    - If `registration` is above the saved number, only the environment was restarted. Resume from `latest.json`.
+    - Otherwise, the trainer was restarted too, and returned to this step. Resume from `step-{step}.json`.
 
     If the file is missing, damaged or of a later step, return the newest other checkpoint that is not after `step`.
     Return None if there is no such checkpoint.
@@ -178,9 +175,9 @@ def _read_if_sound(path: Path, check_state: CheckState) -> Checkpoint | None:
 class CheckpointStore:
     """Saves and loads the state of a run. From `open` to `close`, no other process can use the folder.
 
-    `made_with` has the settings that decide which problems the run draws. They must equal the settings of the
-    checkpoint, unless `accept_changes` is True. `check_state` raises ValueError for a state that cannot be resumed.
-    `open` and `close` wait for files, so call them in a thread.
+    `made_with` has the settings that decide which problems the run draws. Unless `accept_changes` is True, the
+    checkpoint must have the same settings. `check_state` raises ValueError for a state that cannot be resumed. `open`
+    and `close` wait for files, so call them in a thread.
     """
 
     def __init__(
@@ -207,8 +204,9 @@ class CheckpointStore:
     def open(self, checkpoint_dir: str, name: str, instance: int, *, step: int, registration: int) -> None:
         """Lock the folder of this `instance`. If `step` is above 0, read the checkpoint from which the run resumes.
 
-        `name` is the environment's name, `registration` the number that the trainer gave it, and `step` the trainer's
-        step. No state is saved if `checkpoint_dir` is empty or cannot be written to. Only the first call has an effect.
+        `name` is the environment's name, `registration` the number that the trainer gave the environment, and `step`
+        the trainer's step. If `checkpoint_dir` is empty or cannot be written to, no state is saved. Only the first call
+        has an effect.
 
         Raises:
             ConfigError: another living process uses the folder, or the checkpoint was made with other settings.
@@ -256,7 +254,7 @@ class CheckpointStore:
     def close(self, timeout_s: float = 30.0) -> None:
         """Write the pending states, for at most `timeout_s` seconds, and unlock the folder. Safe to call twice.
 
-        If writing takes longer, the folder is released when the write or the process ends.
+        If writing takes longer, the folder is unlocked when the writing or the process ends.
         """
         if self._writer is None:
             return
@@ -321,7 +319,7 @@ def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
 
 
 def _lock(folder: Path) -> int:
-    """Make the folder if it is missing and lock it. Return the descriptor of the lock; closing it releases the lock.
+    """Make the folder if it is missing, and lock the folder. Closing the returned descriptor releases the lock.
 
     Raises:
         ConfigError: another living process has locked the folder.

@@ -3,6 +3,7 @@
 `KeyedFile` stores the rows of commands that can be resumed. The file has one JSON object per line, in any order. Each
 line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it has, as `made_with`,
 the settings that determine the rows. If the command is run again with the same settings, it adds the missing rows.
+
 If the process is killed, at most the last line is incomplete, and the next run removes it with a warning. A power
 failure may lose the lines that the system had not written to the disk.
 """
@@ -34,9 +35,8 @@ logger = logging.getLogger(__name__)
 class LineFile:
     """A file of lines that one process appends to. Use it from one thread at a time.
 
-    `size_bytes` is the length of all complete lines. A torn (incomplete) last line is cut off before the next write.
-    When `append` returns, the operating system has the line, so that the line survives a kill of this process. A power
-    failure may lose lines that the system had not written to the disk.
+    `size_bytes` is the length of all complete lines. An incomplete last line is cut off before the next write. When
+    `append` returns, the operating system has the line, so the line survives a kill of this process.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -51,9 +51,9 @@ class LineFile:
 
     @classmethod
     def take(cls, path: Path) -> LineFile | None:
-        """Open or make a file and lock it; return None if another process has locked it. Raises OSError.
+        """Open or make a file, and lock it. Return None if another process has locked the file. Raises OSError.
 
-        The lock ends with the process. Call `read` before `append`, because `read` finds the end of the complete lines.
+        Call `read` before `append`, because `read` finds the end of the complete lines.
         """
         with suppress(FileNotFoundError):
             require_regular(path)  # opening a FIFO would wait for a reader
@@ -78,10 +78,7 @@ class LineFile:
                 yield line
 
     def append(self, *pieces: bytes | memoryview) -> None:
-        """Append complete lines, given in pieces, with one write. Raises OSError; then nothing is appended.
-
-        If the incomplete line of a failed write cannot be cut off, the next call of `append` cuts it off first.
-        """
+        """Append complete lines, given in pieces. Raises OSError; then nothing is appended."""
         lines = b"".join(pieces)
         self.cut()
         try:
@@ -119,9 +116,9 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> N
 
 @contextmanager
 def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """Yield a temporary file beside the path. After the block, sync and rename it; after an error, keep the old file.
+    """Yield a temporary file, which replaces the file at `path` after the block. After an error, the old file stays.
 
-    By default only the owner can read the file, because most of these files contain settings. Raises OSError.
+    By default, only the owner can read the file. Raises OSError.
     """
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)  # otherwise opening a FIFO would block, and a link would be followed
@@ -173,7 +170,10 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def output_errors(path: Path, kept: str) -> Iterator[None]:
-    """Convert an OSError of the `with` block, which writes `path`, to OutputError. Its message ends with `kept`."""
+    """Convert an OSError of the `with` block to OutputError. The message says that `path` cannot be written.
+
+    `kept` is the end of the message: which rows or groups are safe, and where.
+    """
     try:
         yield
     except OSError as error:
@@ -191,9 +191,9 @@ class KeyedFile:
     Args:
         path: The file. The file and its folder are made if they are missing.
         made_with: The settings that determine the rows; None if the caller stores these settings.
-        setting: The setting that chooses the file. Error messages name it.
-        on_line: Called with the key and the bytes of each existing line. It raises ValueError for an invalid line,
-            which then stays in the file and is ignored.
+        setting: The name of the setting that chooses the file, for error messages.
+        on_line: Called with the key and the bytes of each existing line. A line for which `on_line` raises ValueError
+            is ignored, and stays in the file.
 
     Raises:
         InUseError: Another process has the file open.
@@ -266,7 +266,7 @@ class KeyedFile:
             self._file.close()
 
     def remove(self) -> None:
-        """Close and delete the file, after its rows were written to another file."""
+        """Close the file, and delete the file and its header."""
         self.close()
         remove_rows(self.path)
 
@@ -308,10 +308,10 @@ def remove_rows(path: Path) -> None:
 
 
 def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: str) -> LineFile:
-    """Open and lock a file that is missing, empty, or was made with these settings.
+    """Make or open a file of rows, and lock the file.
 
     Raises:
-        OtherSettingsError: The rows were made with other settings.
+        OtherSettingsError: The rows were made with settings other than `made_with`.
         InUseError: Another process has the file open.
     """
     if made_with is not None and path.exists() and path.stat().st_size:
@@ -329,7 +329,7 @@ def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: st
 
 
 def other_settings(path: Path, changed: Iterable[str], setting: str) -> OtherSettingsError:
-    """Return the error for a file that was made with other settings. Its message names these settings."""
+    """Return the error for a file that was made with other values of the settings named in `changed`."""
     return OtherSettingsError(
         f"{printable(str(path))} was made with other settings ({printable(', '.join(sorted(changed)))})",
         setting=setting,

@@ -29,11 +29,11 @@ FOLDER = Path(__file__).resolve().parents[2]
 def install_command(extra: str) -> str:
     """Return the command that installs the packages of an extra.
 
-    In a clone, the command installs the clone with the extra. Otherwise, the command lists the packages of the extra,
-    because this project does not own the name of its distribution in any package index.
+    In a clone, the command installs the clone with the extra. Otherwise, the command lists the packages of the extra.
     """
     if (FOLDER / "pyproject.toml").exists():
         return f"pip install {shlex.quote(f'{FOLDER}[{extra}]')}"
+    # The distribution's name cannot be used, because this project does not own it in any package index.
     needed = importlib.metadata.requires(DISTRIBUTION) or []
     packages = [line.partition(";")[0].strip() for line in needed if re.search(rf"extra == .{extra}\W", line)]
     return shlex.join(["pip", "install", *packages])
@@ -52,8 +52,7 @@ def find_checkout(folder: Path) -> Path | None:
 def default_dumps_folder(folder: Path) -> Path:
     """Return `data_dumps/` beside the module or, for an installed module, in the working directory.
 
-    A module counts as installed if it is in `site-packages` or `dist-packages`, or beside a `.dist-info` folder. So a
-    clone, an editable installation and a copy in another source tree do not count.
+    A clone, an editable installation and a copy in another source tree do not count as installed.
     """
     has_metadata = any(folder.glob("reasoning_gym_environment-*.dist-info"))
     installed = has_metadata or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)
@@ -61,15 +60,12 @@ def default_dumps_folder(folder: Path) -> Path:
 
 
 def check_writable(folder: Path, setting: str) -> None:
-    """Raise ConfigError, which names `setting`, unless files can be made in `folder`. The folder need not exist yet.
-
-    Make a temporary file in the folder or, if the folder does not exist, in its nearest existing parent. Do not check
-    permission bits, because they let root write everywhere, even below `/proc`, where writing fails.
-    """
+    """Raise ConfigError, which names `setting`, unless files can be made in `folder`. The folder need not exist yet."""
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
         fault = f"{folder} cannot be made, because {nearest} is not a folder"
         raise ConfigError(fault, setting=setting, remedy="name another folder")
+    # Make a file, because permission bits let root write everywhere, even below `/proc`, where writing fails.
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass

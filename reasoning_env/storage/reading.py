@@ -22,8 +22,7 @@ from typing import Any
 from .values import describe
 
 MAX_BYTES = 256 * 2**20
-"""Limit for the length of a line and of a JSON file. A long line has about 80 MB: a group that `process` wrote, with 64
-completions of 32,000 tokens, each token with its mask and log-probability."""
+"""Limit for the length of a line and of a JSON file. A group of 64 completions of 32,000 tokens is a line of 80 MB."""
 FILE_KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",
@@ -62,8 +61,8 @@ class Malformed:
 def read_values(path: Path) -> Iterator[tuple[int, object]]:
     """Yield the JSON values of a file of lines (plain or gzip), each with the number of its line, from 1.
 
-    Yield a Malformed for a line that cannot be parsed. Skip blank lines. Raises OSError for a file that cannot be
-    read, or that is not a regular file.
+    Yield a Malformed for a line that cannot be parsed. Skip blank lines. Raises OSError for a file that cannot be read,
+    or that is not a regular file.
     """
     with ExitStack() as stack:
         # Binary mode, because text mode also ends lines at a lone carriage return.
@@ -135,9 +134,9 @@ class NotJsonLinesError(ValueError):
 
 
 def parse_line(line: bytes) -> list[object]:
-    """Parse the JSON values of a line: one, or several if files were joined without a newline between them.
+    """Return the JSON values of a line. There are several if files were joined without a newline between them.
 
-    Raises NotJsonLinesError if the line shows that the file is not JSON Lines, and ValueError like `parse_json`.
+    Raises NotJsonLinesError if the line shows that the file is not JSON Lines, and the errors of `parse_json`.
     """
     text = _text(line).strip()
     values: list[object] = []

@@ -1,7 +1,7 @@
 """Types that check JSON values from files and other programs, and messages for invalid values.
 
-Content is checked once, when it is read into a record whose fields have these types. After the check, numbers are
-finite and so are their sums, names are safe to print, and JSON is not nested so deeply that Python could not write it.
+A record whose fields have these types is checked when it is read. After the check, numbers and their sums are finite,
+names are safe to print, and JSON has at most MAX_JSON_DEPTH levels.
 """
 
 from __future__ import annotations
