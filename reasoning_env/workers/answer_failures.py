@@ -32,8 +32,8 @@ MAX_ANSWER_FAILURES = {
     AnswerFailure.FAULT: MAX_FAULTS,
     AnswerFailure.PERMANENT: 1,
 }
-"""After this many failures of a kind on one answer, the answer is not retried. After TIMED_OUT and ENDED_WORKER, the
-answer is to blame and scores 0. After the other kinds, the answer is not to blame, and its group is dropped."""
+"""After this many failures of a kind, an answer is not retried. After TIMED_OUT or ENDED_WORKER, the answer scores 0.
+After any other kind, its group is dropped."""
 
 
 class CannotBeScored(ScoringError):

@@ -1,12 +1,12 @@
 """The child processes of the pool: the fork server, which imports the library once, and its workers.
 
-A fresh interpreter with an empty environment runs this module as a script: `python child.py <socket fd> <json>`. The
-JSON says which library to import and which folder to use. Settings come over the socket, because the main process may
-not have them yet when the import of the library begins.
+A fresh interpreter with few environment variables runs this module as a script: `python child.py <socket fd> <json>`.
+The JSON says which library to import and which folder to use. Settings come over the socket, because the main process
+may not have them yet when the import of the library begins.
 
 The fork server has one thread, so forking is safe. The fork server, not the pool, kills workers: only the parent can be
-sure that a process id still belongs to its child. When the main process has ended, the fork server's socket closes. The
-fork server then kills every worker, removes the workers' folders and exits.
+sure that a process id still belongs to its child. When the main process has ended, the fork server's socket closes.
+Then the fork server kills every worker, removes the workers' folders and exits.
 """
 
 from __future__ import annotations
@@ -58,13 +58,12 @@ from reasoning_env.workers.protocol import (
 from reasoning_env.workers.sandbox import Restrictions, Sandbox, code_paths, enter_worker, prepare
 
 SLICE_S = 0.05
-"""Seconds for which a verifier worker scores one group before it takes the next group. On a busy machine (load 14) with
-two verifiers and four groups of 4,000 slow answers, a group of 8 answers waited at most 1.1 s. Without turns, it waited
-61 s. Each turn costs one more round trip, 0.1 ms."""
+"""Seconds for which a verifier worker scores one group. Then the next group gets a turn. Without turns, a group of 8
+answers waited 61 s for four groups of 4,000 slow answers; with turns, the group waited 1.1 s."""
 
 EXIT_GRACE_S = 1.0
-"""Seconds that a worker gets to exit after it closed its socket. A dying process releases its memory before the system
-closes its socket, so then it exits within milliseconds even on a busy machine."""
+"""Seconds that a worker gets to exit after it closed its socket. A dying process needs only milliseconds for this, even
+on a busy machine."""
 
 MIN_GROWTH_MB = 128
 """A worker that grew by fewer megabytes is not to blame if the kernel kills it for lack of memory, because other
@@ -72,10 +71,8 @@ processes probably took the memory."""
 
 
 def freeze_imports() -> None:
-    """Exclude existing objects from garbage collection, so that workers share their memory, and collect less often.
-
-    No collection runs first, because it would take 0.13 s and free only 3,000 of 240,000 objects.
-    """
+    """Turn on garbage collection, but only for new objects, so that workers share the memory of existing objects."""
+    # Do not collect first: this would take 0.13 s and free only 3,000 of 240,000 objects.
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
@@ -111,8 +108,8 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
 def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
     """Reply to score requests until the socket closes: one reply when the task is built, then one reply per answer.
 
-    After SLICE_S seconds, the remaining answers get no reply, and the pool sends them again later. `explain`
-    returns a string that is appended to a verifier's error message.
+    After SLICE_S seconds, the remaining answers get no reply, and the pool sends them again later. The string that
+    `explain` returns is appended to a verifier's error message.
     """
     while (request := read_frame(sock)) is not None:
         header = request.header
@@ -233,11 +230,10 @@ class Forker:
         self._kills_before[pid] = kills_before
 
     def _clean_up(self, pid: int, *, has_closed: bool = False) -> None:
-        """Kill a worker and its process group, keep its exit code, and remove its folder.
+        """Kill a worker and its process group, store its exit code, and remove its folder.
 
-        If the worker already ended by itself, its own exit code is kept. A worker that closed its socket gets
-        EXIT_GRACE_S seconds to exit, so that its exit code shows whether it was killed. A worker that still runs after
-        that gets the code DISCONNECTED_STATUS.
+        A worker that closed its socket first gets EXIT_GRACE_S seconds to exit by itself. A worker that still runs
+        after that gets the exit code DISCONNECTED_STATUS.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
@@ -255,8 +251,8 @@ class Forker:
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
         """Run the worker in this forked process, then exit. This call never returns.
 
-        The worker's first message has its process id, and the exit code of the worker that it replaces. If a layer of
-        the session's sandbox cannot be applied, the first message has that error instead.
+        The first message has the worker's process id, and the exit code of the worker that it replaces. If the sandbox
+        cannot be applied, the first message has the error instead.
         """
         status = 1
         try:
@@ -282,10 +278,10 @@ class Forker:
 
 
 def detect_out_of_memory(code: int, grown_mb: int, kills: int) -> int:
-    """Return OUT_OF_MEMORY_STATUS if the kernel killed, for lack of memory, a worker that grew by MIN_GROWTH_MB.
+    """Return OUT_OF_MEMORY_STATUS if a worker that grew by MIN_GROWTH_MB was probably killed for lack of memory.
 
     Otherwise, return `code`, the worker's exit code. `kills` is the number of processes that the kernel killed for lack
-    of memory while the worker lived. Such kills happen if the machine has less memory than its workers may use.
+    of memory while the worker lived.
     """
     return OUT_OF_MEMORY_STATUS if code == -signal.SIGKILL and kills > 0 and grown_mb >= MIN_GROWTH_MB else code
 

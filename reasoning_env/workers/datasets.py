@@ -1,9 +1,12 @@
 """Keep the library's dataset objects between problems, because building one takes up to 300 ms.
 
-A dataset is cached by task and by the parameters that its constructor reads (`constructor_params`; by default all).
-Before each use, the dataset gets the other parameters and the seed of the problem. If the constructor uses the seed
-(`constructor_uses_seed`), the dataset is built again for each problem. If the constructor stores its data on the class
-(`class_data`), the next constructor overwrites the data, so the cache restores a dataset's data before each use.
+A dataset is cached by task and by the parameters that its constructor reads. Before each use, the dataset gets the
+other parameters and the seed of the problem. The declaration of a task says what its constructor does:
+
+- `constructor_params`: the parameters that the constructor reads; by default all.
+- `constructor_uses_seed`: if true, the dataset is built again for each problem.
+- `class_data`: the constructor stores data on the class, which the next constructor overwrites. So the cache restores a
+  dataset's data before each use.
 """
 
 from __future__ import annotations

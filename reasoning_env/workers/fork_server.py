@@ -74,8 +74,8 @@ class PoolSettings:
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
         """Return the settings of a pool that scores rows.
 
-        By default, only the time limit per completion applies, without a limit per group. Many slow completions then
-        do not prevent the scoring of the other completions of their group.
+        There is a time limit per completion, but by default none per group. So slow completions do not prevent the
+        scoring of other completions of their group.
         """
         return cls(user, score_function=function, budget_s=math.inf)
 
@@ -209,8 +209,8 @@ class ForkServer:
     async def start(self, settings: PoolSettings, at_start: Restrictions | None = None) -> LibraryInfo:
         """Send the settings, wait until the library is imported, and return the description of the library.
 
-        `at_start`: the restrictions of the workers of the pool's first fork server. A later fork server must apply the
-        same restrictions. For the first fork server, `at_start` is None.
+        `at_start` has the restrictions of the pool's first fork server, which later fork servers must apply too. For
+        the first fork server, `at_start` is None.
 
         Raises:
             KilledError: The process was killed while it started.
@@ -276,7 +276,7 @@ class ForkServer:
     async def _await_import(self, channel: Channel) -> Frame:
         """Return the first message after the imports. Each earlier message names the module whose import begins.
 
-        `_importing` is the module that is being imported. After SLOW_IMPORT_S seconds, a warning names that module.
+        After SLOW_IMPORT_S seconds, a warning names the module that is being imported.
         """
         while True:
             loop = asyncio.get_running_loop()
@@ -294,8 +294,7 @@ class ForkServer:
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the worker that it replaces (`replaces`) ended.
 
-        Raises WorkerError if the fork server has ended, if the worker ends or is not ready in time, or if this process
-        has no free file descriptor. After an error, check `is_usable` before the next call.
+        Raises WorkerError. After an error, check `is_usable` before the next call.
         """
         replaced_pid = 0
         if replaces is not None and replaces.forked_by is self:
@@ -324,8 +323,8 @@ class ForkServer:
     async def _first_frame(self, channel: Channel) -> Frame:
         """Return the first message of the fork server or of a new worker.
 
-        Raises WorkerError if the fork server is suspended (SIGSTOP), and the errors of `Channel.receive`. If the new
-        worker is suspended, the worker is killed.
+        Raises WorkerError if the fork server is suspended (SIGSTOP), and the errors of `Channel.receive`. A new worker
+        that is suspended is killed, which raises WorkerDied.
         """
         left_s = WORKER_START_TIMEOUT_S
         while True:
@@ -358,11 +357,11 @@ class ForkServer:
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
 
     def end_worker(self, pid: int, has_closed: bool) -> None:
-        """Order the fork server to kill a worker. If the fork server has ended, its workers have ended too.
+        """Order the fork server to kill a worker.
 
-        If the worker has closed its socket (`has_closed`), the worker gets time to end by itself before it is killed.
+        A worker that has closed its socket (`has_closed`) first gets time to exit by itself.
         """
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # if the fork server has ended, its workers have ended too
             self._orders.sendall(ORDER.pack(pid, 0, has_closed))
 
     async def stop(self) -> None:
@@ -416,8 +415,8 @@ _started_ahead: list[ForkServer] = []
 def start_ahead() -> None:
     """Start the fork server of the next pool now, so that the library is imported while this program starts.
 
-    With two cores, `serve` is ready 1.2 s earlier, because imports of 2.5 s here and of 1.2 s in the fork server
-    overlap. If no pool uses the fork server, it ends together with this process.
+    With two cores, `serve` is then ready 1.2 s earlier. If no pool uses the fork server, the fork server ends together
+    with this process.
     """
     _started_ahead.append(ForkServer(PoolSettings()))
 

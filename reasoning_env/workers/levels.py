@@ -1,14 +1,14 @@
 """Turn a difficulty level in [0, 1] into parameters of the library's configs. Runs in workers only.
 
-A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few different parameters and their datasets
-can be cached. An attribute of a task's curriculum (one config field or a range) has a list of values. Level 0 has the
-first value and level 1 the last. In between, numbers are interpolated, and other values change half way. The bounds of
-a range are two neighbours in the list. Both bounds rise with the level, so that hard levels have no easy problems.
+A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few different datasets, which can be cached.
 
-If an attribute has few values (`drawn`), the seed picks one of the two values nearest to the level. A quarter of the
-way from one value to the next, one problem in four has the harder value. If the first value is harder than the config's
-default (for a range: than both defaults), the easiest default is put before it. So level 0 is not harder than the
-defaults.
+An attribute of a task's curriculum (one config field or a range) has a list of values. Level 0 has the first value and
+level 1 the last. Between two values, numbers are interpolated, and other values change at the midpoint. The bounds of a
+range come from one list: the lower bound is one place before the upper bound. So both bounds rise with the level, and
+hard levels have no easy problems.
+
+If an attribute has few values (`drawn`), no value is interpolated: the seed of the problem picks one of the two nearest
+values. A quarter of the way from one value to the next, one problem in four has the harder value.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ RESERVED_FIELDS = ("seed", "size")
 class Resolved:
     """Parameters of a task, as JSON values. Callers share the record and must not change it.
 
-    `level` is the valid multiple of 1 / LEVEL_STEPS that is nearest to the requested level, or None if the task has no
-    levels.
+    `level` is the valid level that is nearest to the requested level; None if the task has no levels.
     """
 
     params: Mapping[str, object]
@@ -49,8 +48,9 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
-    `levels` has the values from easy to hard. For a range, it has pairs of bounds, or numbers of which two neighbours
-    are the bounds. If `drawn` is true, a value is never interpolated: the seed picks one of the two nearest values.
+    `levels` has the values from easy to hard: pairs of bounds, or single values. If `distinct_bounds` is true, the
+    bounds of a range differ also at level 0. If `drawn` is true, the seed picks one of the two values nearest to a
+    level.
     """
 
     fields: tuple[str, ...]
@@ -59,7 +59,10 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the fields' values at a level. If `drawn` is true, `draw` (0 to 1) picks one of the nearest values."""
+        """Return the value of each field at a level.
+
+        If `drawn` is true, the random number `draw` in [0, 1) picks one of the two values nearest to the level.
+        """
         last = len(self.levels) - 1
         if self.drawn:
             before = math.floor(level * last)
@@ -103,9 +106,9 @@ class DifficultyMap:
     ) -> Resolved:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
-        If an attribute has few values, `draw`, a random number in [0, 1), picks one of the two values nearest to the
-        level. If the library's config rejects the parameters, use the nearest valid level (the lower level if two are
-        equally near). The members of a composite must be in `overrides`, and the level applies to the members.
+        If the library's config rejects the parameters, use the nearest valid level; of two equally near levels, the
+        lower one. If an attribute has few values, the random number `draw` in [0, 1) picks one of them. For the task
+        `composite`, `overrides` must list the member tasks, and the members get the parameters of the level.
 
         Raises:
             ValueError: no level is valid, or the level is not in [0, 1].
@@ -130,7 +133,7 @@ class DifficultyMap:
     def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return each parameter of a task with its `default` and, if levels change it, its values at SHOWN_LEVELS.
 
-        If the seed picks one of two values, only one of the two is shown. The result for a composite is empty.
+        If the seed picks one of two values, the result has only one of the two. For the task `composite`, return {}.
         """
         if task == COMPOSITE:
             return {}
@@ -174,7 +177,7 @@ class DifficultyMap:
         """Return an error message for a user's own curriculum, or None if it is valid or missing.
 
         Every attribute must have levels that include its default level, and the config must accept the parameters at
-        SHOWN_LEVELS. In the library's tasks, in contrast, the nearest valid level replaces an invalid level.
+        SHOWN_LEVELS.
         """
         if task not in self._curricula:
             return None
@@ -264,9 +267,9 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return an attribute's levels. If they ascend and no default is above them, put the lowest default before them.
+    """Return an attribute's levels. If their first value is harder than the defaults, put the lowest default before it.
 
-    `defaults` are the default values of the attribute's config fields.
+    Level 0 is then not harder than the defaults. This applies only to ascending numbers.
     """
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)

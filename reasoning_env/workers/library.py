@@ -149,8 +149,8 @@ class Library(Source):
     def generate(self, request: ProblemRequest) -> Generated:
         """Return the problem of a request: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
-        Unless `exact_seed` is set, replace a problem that has a flaw, such as a wrong answer: try seeds derived from
-        `seed`. With the rewards "library", `exact_seed` and `uncorrected` count as set in every request.
+        If the problem has a flaw, such as a wrong answer, try seeds derived from `seed`, unless `exact_seed` is set.
+        With the rewards "library", every request gets the library's own problem.
 
         Raises:
             ValueError: MAX_REJECTED problems in a row were rejected.
@@ -258,8 +258,8 @@ class Library(Source):
     ) -> Callable[[str], object]:
         """Return the verifier of the library (corrected, if rewards are strict) or of the user's module.
 
-        An uncorrected verifier gets the same entry for every answer, not a copy of it. So `audit` can detect a verifier
-        that changes the entry.
+        An uncorrected verifier gets the same entry for every answer, so that `audit` detects a verifier that changes
+        the entry.
         """
         strict = self.rewards == "strict"
         scorer = self.scorer(task, params, entry, level, plainly=not strict)
@@ -271,7 +271,7 @@ class Library(Source):
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
         """Return the flaw of a problem, such as an ambiguous question; None if there is none.
 
-        A checkout may word questions differently, so a rule that raises an error on a checkout's problem is ignored.
+        A checkout may word questions differently, so errors of the rules are ignored for a checkout.
         """
         try:
             return find_flaw(task, entry, seed)
@@ -303,8 +303,7 @@ class Library(Source):
 def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
     """Return True if the task's answer type cannot parse the expected answer.
 
-    Answer types are written for the library's English answers. A translated copy of the library, used with `checkout`,
-    may have other answers: for example, `gieße A->B` is not a valid move of the task jugs.
+    A translated checkout may have such answers: `gieße A->B` is not a valid move of the task jugs.
     """
     return entry.get("answer") is not None and not scorer.reads_expected_answer()
 
@@ -319,7 +318,7 @@ PLOTTING = (
     "mpl_toolkits",
     "mpl_toolkits.mplot3d",
 )
-"""Modules that cellpylib imports to draw pictures. No task draws pictures."""
+"""Modules that cellpylib imports to draw pictures, which no task does."""
 
 
 @contextlib.contextmanager
@@ -345,8 +344,7 @@ def without_plotting() -> Iterator[None]:
 def sort_fonts() -> None:
     """Sort the fonts of figlet_font and leave out fonts that a user installed, so that every machine has the same list.
 
-    The library lists fonts in the order of a directory, which differs between file systems. None of 50 questions was
-    the same on ext4 and on tmpfs.
+    The library lists fonts in the order of a directory, which differs between file systems.
     """
     module = sys.modules.get("reasoning_gym.cognition.figlet_fonts")
     fonts = getattr(module, "OK_FONTS", None)
@@ -357,7 +355,7 @@ def sort_fonts() -> None:
 
 
 def _reset_globals(seed: int) -> None:
-    """Seed the global random generators and reset the decimal precision, which earlier items may have changed."""
+    """Seed the global random generators and reset the decimal context, which earlier problems may have changed."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:

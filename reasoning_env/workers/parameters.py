@@ -19,7 +19,7 @@ async def query_parameters(
 ) -> Any:
     """Send a request to a fresh worker and return the value of `reply_key` in its reply. Raises WorkerError.
 
-    `start_worker` puts a worker into a slot. `tasks` are the tasks of the request, which error messages name.
+    `start_worker` starts a worker in an empty slot. Error messages name `tasks`, the tasks of the request.
     """
     slot = Slot(Role.GENERATOR)
     limit_s = WORKER_START_TIMEOUT_S

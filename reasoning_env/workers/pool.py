@@ -2,12 +2,12 @@
 
 Generator workers make problems and never see text of a model. Verifier workers score answers. Each of these two roles
 has a queue of jobs. Each worker has a slot, and one asyncio task (the slot's owner) gives jobs to the worker in it.
-Deadlines start when a worker gets the job (see also `scoring.py`). If a job's caller is cancelled, the job leaves the
-queue. If a worker is already running the job, the pool replaces the worker unless the job ends within REPLACEMENT_S.
+Deadlines start when a worker gets the job. If a job's caller is cancelled, the job leaves the queue. A worker that
+already runs the job is replaced unless the job ends within REPLACEMENT_S.
 
 If a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
-unexpected error fails one job and empties one slot. A role is out of order if all its slots are empty and each of them
-had MAX_FAILED_STARTS failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
+unexpected error fails one job and empties one slot. A role is out of order if each of its slots had MAX_FAILED_STARTS
+failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 REPLACEMENT_S = 0.1
-"""Seconds that a worker may still spend on a job whose caller was cancelled. Replacing the worker costs about as much:
-20 ms for the fork, and 50 to 300 ms to build a dataset. When the pool replaced workers at once, clients that
-disconnected after 1 ms made the pool replace all workers repeatedly, and `/health` returned 503 a fifth of the time."""
+"""Seconds that a worker may still spend on a job whose caller was cancelled. Replacing the worker takes about as long.
+Without this time, clients that disconnect early would make the pool replace all its workers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +142,7 @@ class WorkerPool:
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
         """Start the processes, wait until the library is imported, and return information about the library.
 
-        `workers` limits the number of workers of each role until `grow` is called. If the fork server is killed while
-        it starts, it is started again, up to MAX_FAILED_STARTS starts in all. Raises WorkerError if the processes
+        `workers` limits the number of workers of each role until `grow` is called. Raises WorkerError if the processes
         cannot be started, and ConfigError if a module of `task_modules` cannot be imported.
         """
         try:
@@ -203,7 +201,8 @@ class WorkerPool:
         Raises:
             GenerationError: The task raised an error, ended its worker twice, or exceeded a limit.
             GeneratorFaultError: This project has a bug, or a worker violated the protocol.
-            WorkerError: MAX_KILLS workers were killed, no worker can be started, or two got hardly any processor time.
+            WorkerError: No worker can be started, MAX_KILLS workers were killed, or two workers got hardly any
+                processor time.
             ClosedError: The pool is closed.
         """
         urgent = spec.split is Split.EVAL
@@ -226,7 +225,8 @@ class WorkerPool:
         and without removing formatting from the answers.
 
         Raises:
-            ScoringError: An infrastructure error persists on a fresh worker, or the answers exceed the group's budget.
+            ScoringError: An infrastructure error persists on a fresh worker, or the group's budget of processor time is
+                used up.
             WorkerError: No verifier can be started.
             ClosedError: The pool is closed.
         """
@@ -240,9 +240,9 @@ class WorkerPool:
         return [by_answer[answer] for answer in answers]
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]:
-        """Return error messages for invalid parameters of tasks. Level None stands for the library's defaults.
+        """Return error messages for invalid parameters. `params` has tuples of a task, its parameters and a level.
 
-        Raises WorkerError if the parameters cannot be checked.
+        The level None means the library's defaults. Raises WorkerError if the parameters cannot be checked.
         """
         asked = {"check": [[task, dict(task_params), level] for task, task_params, level in params]}
         tasks = list(dict.fromkeys(task for task, _, _ in params))
@@ -258,10 +258,10 @@ class WorkerPool:
     # ---- generating
 
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
-        """Generate a problem, and retry on a fresh worker if the worker ends or gets no processor time.
+        """Generate a problem. Retry on a fresh worker if the worker ends or gets no processor time.
 
-        Retry once if the task ended its worker, and once if the worker was suspended (SIGSTOP) or got no processor
-        time. If other processes kill workers, try up to MAX_KILLS workers. Raises the errors of `generate`.
+        Retry once if the task ended its worker, and once after NoCpuTime. If other processes kill workers, try up to
+        MAX_KILLS workers. Raises the errors of `generate`.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
@@ -386,12 +386,13 @@ class WorkerPool:
     # ---- replacing workers
 
     async def _replace(self, slot: Slot) -> WorkerEnd:
-        """Put a fresh worker into a slot while a job runs there, and return how the slot's previous worker ended.
+        """Replace the worker in the slot of a running job, and return how the previous worker ended.
 
-        The asyncio task that fills the slot waits for the job, so it does not fill the slot at the same time.
-        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. That asyncio task then retries.
+        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot then stays empty until its owner
+        starts a worker.
         """
         self._vacate(slot)
+        # The slot's owner waits for the job, so it does not fill the slot at the same time.
         for pause_s in pauses():
             try:
                 return await self._start_worker(slot)
@@ -410,7 +411,7 @@ class WorkerPool:
             await asyncio.sleep(pause_s)
 
     async def _start_worker(self, slot: Slot) -> WorkerEnd:
-        """Try once to start a worker in an empty slot. Return how the slot's last worker ended. Raises WorkerError."""
+        """Try once to start a worker in a slot. Return how the slot's previous worker ended. Raises WorkerError."""
         try:
             worker, end = await self.fork_servers.spawn(slot.role, slot.last)
         except WorkerError as error:
@@ -448,7 +449,7 @@ class WorkerPool:
 
 
 async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:
-    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`; NoCpuTime also for a suspended worker."""
+    """Return the reply of a generator worker. Raises the errors of `receive_in_cpu_time`."""
     if cpu_s is not None:
         return await receive_in_cpu_time(worker, cpu_s, deadline_s)
     try:

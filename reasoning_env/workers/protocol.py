@@ -21,8 +21,8 @@ import msgspec
 FRAME = struct.Struct("!II")
 ORDER = struct.Struct("!IB?")
 """An order to the fork server: the process id of a worker to kill (0 for none), the role of a worker to fork, and
-whether the worker to kill closed its socket. A socket is attached to the order. The worker to fork sends its frames
-through this socket. If no socket is attached, no worker is forked."""
+whether the worker to kill closed its socket. A worker is forked only if a socket for its frames is attached to the
+order."""
 OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that reached its memory limit (the value of ENOMEM). The fork server also reports it for a
 worker that took much memory and that the kernel killed for lack of memory."""
@@ -56,8 +56,8 @@ class Role(IntEnum):
 class WorkerEnd:
     """How a worker ended: its exit status, or the signal that ended it. Both are None if unknown.
 
-    Only the fork server, the workers' parent, can find this out. If the fork server ends, the system kills its workers,
-    and nobody learns how they ended. So an unknown end counts as caused by another process.
+    The end is unknown if the fork server, the worker's parent, ended first. An unknown end counts as caused by another
+    process.
     """
 
     status: int | None = None

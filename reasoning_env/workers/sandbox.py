@@ -79,8 +79,8 @@ MAX_FILE_MB = 16
 class Restrictions:
     """The sandbox of a session's workers, as JSON values.
 
-    - `limits`: names of the layers that every worker has.
-    - `layers`: names of the layers that only verifier workers have, in order of application.
+    - `limits`: names of the layers of every worker.
+    - `layers`: names of the other layers, which only verifier workers have, in order of application.
     - `missing`: name of each layer that is missing, and why.
     - `readable`: device and inode number of each file and folder that verifier workers may read.
     """
@@ -149,18 +149,16 @@ def _checked(result: int) -> int:
 def set_group_priority(niceness: int) -> None:
     """Set the niceness of this process's scheduling group. While the kernel returns EAGAIN, retry for up to a second.
 
-    With autogroups, Linux groups processes by session, and the niceness of a process counts only inside its group.
-    Without this call, workers therefore slow down the event loop: beside two busy processes, the 99th percentile of the
-    event loop's delays was 36 to 92 ms without the call, and 20 to 43 ms with it (`benchmarks.busy --busy 2 --niceness
-    5`). Linux lets all unprivileged processes together change one group every 100 ms. A single group for all workers
-    would need only one change, but would give them too little processor time.
+    Without this call, workers slow down the event loop: with autogroups, the niceness of a process counts only in its
+    group, which is its session. The call halves the 99th percentile of the event loop's delays on a busy machine
+    (`benchmarks.busy --busy 2 --niceness 5`).
     """
     for _ in range(10):
         try:
             with open("/proc/self/autogroup", "w") as autogroup:
                 autogroup.write(str(niceness))
             return
-        except BlockingIOError:
+        except BlockingIOError:  # all unprivileged processes together may change one group every 100 ms
             time.sleep(0.1)
         except OSError:  # this system has no autogroups
             return
@@ -244,7 +242,8 @@ def prepare(
         read_paths: Files and folders that verifier workers may read. Those that cannot be opened are left out.
         threads: Verifier workers may start threads. The process limit, which also counts threads, is then left out.
         filtered: False applies only the limits, for a library whose verifiers need what the other layers forbid.
-        at_start: Restrictions of the session's first workers. `read_paths` that they could not read are left out.
+        at_start: None for the session's first workers. For later workers, the restrictions of the first workers: any
+            file that the first workers could not read is left out of `read_paths`.
 
     Raises OSError if the layers cannot be tried.
     """
@@ -289,7 +288,7 @@ def prepare(
 
 
 def _limits(memory_mb: int) -> Layers:
-    """Return the layers that every worker has."""
+    """Return the layers that generator workers and verifier workers have."""
     found: dict[str, Callable[[], object]] = {
         # If core dumps go to a program, Linux ignores a limit of 0, but not of 1. For a socket it ignores both.
         "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
@@ -368,9 +367,9 @@ class _PathBeneath(ctypes.Structure):
 
 
 def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dict[tuple[int, int], int]:
-    """Open each of `paths`, and return its file descriptor. Keys are pairs of device and inode number.
+    """Open `paths`. Return the file descriptors by device and inode number; an empty mapping except on Linux.
 
-    Leave out paths that cannot be opened and, if `only` is given, files that are not in `only`. Empty except on Linux.
+    Leave out paths that cannot be opened and, if `only` is given, files that are not in `only`.
     """
     opened: dict[tuple[int, int], int] = {}
     for path in paths if sys.platform.startswith("linux") else ():
@@ -407,7 +406,7 @@ def _landlock(opened: Collection[int], descriptors: list[int]) -> Callable[[], o
 
 
 def _landlock_version() -> int:
-    """Return the version of the kernel's Landlock, from 1. Raises OSError if the kernel has no Landlock."""
+    """Return the version of the kernel's Landlock, at least 1. Raises OSError if the kernel has no Landlock."""
     ask_for_version = ctypes.c_uint32(1)
     try:
         return _landlock_call(Landlock.CREATE_RULESET, None, ctypes.c_size_t(0), ask_for_version)
@@ -476,8 +475,8 @@ TABLES = {"x86_64": (0xC000003E, 1), "aarch64": (0xC00000B7, 2)}
 """For each kind of machine: its number in <linux/audit.h>, and the column of ALLOWED_CALLS for its system calls."""
 
 FIRST_COMMON_NUMBER = 424
-"""From this number on, a system call has the same number on all machines. These calls are newer than Linux 5.0, so
-libraries work without them."""
+"""System calls from this number on have the same number on all machines. The filter refuses these calls. They are newer
+than Linux 5.0, so libraries work without them."""
 
 
 @dataclass(frozen=True)
@@ -563,8 +562,8 @@ def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
 def compile_filter(machine: str, *, threads: bool) -> bytes:
     """Return the program that the kernel runs at each system call. `machine` is a key of TABLES.
 
-    A call that is not allowed returns EPERM. Calls of the machine's other interfaces (such as 32-bit calls), and calls
-    from FIRST_COMMON_NUMBER on, return ENOSYS, so that libraries use older calls instead.
+    A refused call returns EPERM. But calls with the number FIRST_COMMON_NUMBER or higher, and calls of the machine's
+    other interfaces (such as 32-bit calls), return ENOSYS, so that libraries use older calls.
     """
     audit_number, column = TABLES[machine]
     number_at, interface_at, arguments_at = 0, 4, 16  # offsets in `seccomp_data`

@@ -88,10 +88,10 @@ class BatchScorer:
         return AnswerBatch(problem, answers, plainly, self._budget_s)
 
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
-        """Add verdicts on the next answers of a batch: as many as one turn of SLICE_S seconds allows, and at least one.
+        """Score answers of a batch for a turn of about SLICE_S seconds, and add their verdicts to the batch.
 
-        If a worker fails, the next answer is retried on a fresh worker, as often as MAX_ANSWER_FAILURES says. But if it
-        fails because the verifier sleeps, the method returns, so that other groups are scored before the retry.
+        If a worker fails at an answer, retry the answer on a fresh worker, as often as MAX_ANSWER_FAILURES allows.
+        After WorkerAsleep, return before the retry, so that other groups are scored first.
 
         Raises:
             ScoringError: Too many kills or infrastructure errors happened at one answer, or the batch has no time left.
@@ -109,9 +109,9 @@ class BatchScorer:
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Count a failure of the first answer without a verdict. After its last retry, score it 0 or raise an error.
+        """Count a failure at the batch's next answer. If no retry is left, score the answer 0 or raise ScoringError.
 
-        The answer gets 0 if it timed out or ended the worker. Any other failure raises ScoringError.
+        The score is 0 if scoring the answer took too long or ended the worker.
         """
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
@@ -126,7 +126,7 @@ class BatchScorer:
             raise dropped_group_error(error, end, batch.problem.task)
 
     def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
-        """Add a score of 0 for the next answer."""
+        """Append the verdict 0 on the next answer, and count the timeout or the crash."""
         scoring_s = 0.0
         if reason is Reason.TIMEOUT:
             self._stats.timeouts += 1

@@ -124,7 +124,8 @@ class Worker:
     """A generator or verifier worker: its process, and the channel to it.
 
     `forked_by` is the fork server, which alone can report how the process ends. `end(pid, has_closed)` makes the fork
-    server kill the process; `has_closed` says if the process closed its socket. `threaded` workers may start threads.
+    server kill the process; `has_closed` says if the process closed its socket. A worker may start threads if
+    `threaded` is true.
     """
 
     def __init__(
@@ -211,7 +212,7 @@ class Slot:
 
     @property
     def current(self) -> Worker:
-        """The worker of a slot that is not empty."""
+        """The worker in the slot. The slot must not be empty."""
         assert self.worker is not None, "internal error: the slot of a running job has no worker"
         return self.worker
 
@@ -235,7 +236,7 @@ MAX_THREADS = 500
 """Limit for the threads of a worker that may start threads. Libraries start one or two threads per core. Each thread
 takes a process id, of which a machine may have only 32,768."""
 THREADED_CHECK_S = 0.1
-"""Seconds between two checks of a worker that may start threads. In 0.1 s, it can start thousands of threads."""
+"""Seconds between two checks of a worker that may start threads. Each check also counts the threads."""
 WORKER_STALL_S = 5.0
 """Seconds without any processor time after which a worker counts as stopped. The kernel gives each runnable process
 some milliseconds per second, even on a machine with fifty times as many processes as cores."""

@@ -1,8 +1,8 @@
 """Faster functions that replace slow generators of the library and make the same problems. Used by generator workers.
 
 Each module has the functions for one task or a few tasks, and the proof that questions, answers and metadata stay the
-same. A task's declaration names its faster functions. They are installed only if the library's files have the bytes for
-which the proof holds.
+same. A task's declaration names its faster functions. The functions are installed only if the library's files are those
+for which the proof was written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def fits(replacement: Replacement, library: Path) -> bool:
 
 
 class FasterGenerators:
-    """The faster functions that fit a library. `warnings` names the tasks whose faster functions do not fit."""
+    """The faster functions for a library, without functions for which `fits` returns False.
+
+    `warnings` names the tasks of the functions that are left out.
+    """
 
     def __init__(self, library: ModuleType, tasks: Collection[str]) -> None:
         self._library = library

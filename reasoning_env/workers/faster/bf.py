@@ -1,8 +1,8 @@
 """bf: run programs as Python functions, and detect programs that never end.
 
 Outputs are the same as with the library's interpreter, whose cells have values from 0 to 255. Here, values may differ
-by multiples of 256, and only the lowest eight bits count when a cell is read. A loop that decrements its own cell,
-changes other cells by fixed numbers and returns to its own cell becomes a multiplication. Programs with input or with
+by multiples of 256, and only the lowest eight bits count when a cell is read. A loop becomes a multiplication if it
+decrements its own cell, changes other cells by fixed numbers and returns to its own cell. Programs with input or with
 loops that end at a different cell run in the library's interpreter; the library never generates such programs.
 """
 
@@ -24,7 +24,10 @@ of 599 terminating programs needs more than 53,452."""
 
 @lru_cache(4096)
 def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
-    """Return `steps` as lines of Python. Return None for a loop that does more than multiply a cell into others."""
+    """Return `steps`, a string of the commands `+`, `-`, `<` and `>`, as lines of Python.
+
+    If `is_loop` is true, `steps` is the body of a loop. Return None for a loop that does not become a multiplication.
+    """
     changes: Counter[int] = Counter()
     place = 0
     for step in steps:

@@ -1,14 +1,14 @@
-"""futoshiki: fill rows without listing all permutations, look for a second solution first, and solve with bit masks.
+"""futoshiki: skip useless permutations, check for a second solution before solving, and solve with bit masks.
 
 Puzzles are the same as the library's:
 
 - The library fills a row with the first permutation of the shuffled numbers that repeats no number in a column.
-  Choosing numbers from left to right visits permutations in the same order, and skips only permutations that repeat a
-  number. Rows without repetitions can always be completed to a Latin square, so the library never undoes a row.
+  Choosing numbers from left to right gives the same permutation, because only permutations with a repetition are
+  skipped. Rows without repetitions can always be completed to a Latin square, so the library never undoes a row.
 - The library keeps a clue if its own solver fails without the clue, or if there are two solutions (checked by `latin`).
   Neither check uses random numbers, so their order does not matter.
 - The library's solver misses some solutions, so `Solver` does the same steps in the same order, with a bit mask for
-  each set of candidates. `Solver` stops as soon as the result is certain: the library's solver never undoes a number
+  each set of candidates. `Solver` stops as soon as the result is certain. The library's solver never undoes a number
   and never adds candidates, so it succeeds once the board is full, and fails once an empty cell has no candidate.
 """
 
@@ -41,7 +41,7 @@ def count_two(masks: Sequence[int]) -> int:
 
 @cache
 def pairs_of(mask: int) -> int:
-    """Return all pairs of the numbers in a set. Both the argument and the result are bit masks."""
+    """Return a bit mask of all pairs of numbers in `mask`: bit 10 * a + b stands for the pair a < b."""
     return sum(1 << 10 * a + b for a, b in combinations(values_of(mask), 2))
 
 
@@ -53,9 +53,10 @@ def values_of(mask: int) -> Sequence[int]:
 class Solver:
     """The library's solver, with the same rules in the same order. Bit n of a cell's mask means that n is possible.
 
+    The methods of the rules return True if the rules must be applied once more.
+
     Two rules depend on the order in which Python iterates over a set of candidates. This order is ascending, except in
-    some sets of two numbers, in which 8 or 9 comes first. `_order` has the order of these sets. The methods of the
-    rules return True if the rules must be applied once more.
+    some sets of two numbers, in which 8 or 9 comes first. `_order` has the order of these sets.
     """
 
     def __init__(self, size: int, ordered: Sequence[tuple[int, int]], constraints: Mapping[tuple[Cell, Cell], str]):
@@ -123,7 +124,7 @@ class Solver:
         return masks != before
 
     def _single_out(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """Fill a cell with the first candidate that no other cell of the row, or of the column, has."""
+        """Fill a cell with its first candidate that is impossible in all other cells of the row, or of the column."""
         in_row, in_column = ([count(on(line, masks))[1] for line in lines] for lines in (self._rows, self._columns))
         for cell in empty:
             row, column = divmod(cell, self._size)
@@ -153,8 +154,8 @@ class Solver:
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """If exactly two cells of a line have both candidates of a pair, remove the other candidates of the two cells.
 
-        The library searches for each pair of one cell in an iterator over the pairs of the other cell. It never
-        restarts the iterator, and so misses some pairs. This method misses the same pairs.
+        The library looks up each pair of one cell in an iterator over the pairs of the other cell. It never restarts
+        the iterator, so it misses some pairs. This method misses the same pairs.
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}

@@ -5,10 +5,10 @@ results are the same:
 
 - A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the square
   colour of one knight, so the squares show whether the number of moves is even, and therefore which side moves next.
-- Moves are reversible, so a solution read backwards, with the sides exchanged, is a solution. So a search over half of
-  the moves suffices: a solution exists if a reached position is also reached with its sides exchanged.
-- No move leads out of the set of positions that a failed search reached. A later search on the same board also fails
-  if its start is in this set and its goal is not.
+- Moves are reversible, so a solution read backwards, with the sides exchanged, is a solution. So the search stops after
+  half of a solution's moves: a solution exists if a reached position is also reached with its sides exchanged.
+- No move leads out of the set of positions that a failed search reached. A later search on the same board also fails if
+  its start is in this set and its goal is not.
 - Of the shortest paths, the library's breadth-first search returns the first in the order of moves. So `Solution` takes
   the first move at each step that stays on a shortest path. The order of moves is the same, because `Solution` builds
   its frozensets as the library does.
@@ -55,7 +55,10 @@ class Graph:
         return {position >> size | (position & others) << size for position in positions}
 
     def search(self, start: int) -> list[set[int]] | None:
-        """Search the first half of a solution: return the positions first reached after 0, 1, 2, ... moves, or None."""
+        """Search for the first half of a shortest solution. Return None if there is no solution.
+
+        The result has the set of positions that are first reached after 0 moves, after 1 move, and so on.
+        """
         (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
             return None

@@ -15,8 +15,8 @@ Grid = Sequence[Sequence[int]]
 class Rules:
     """The rules of a puzzle: each number occurs once in each row, in each column and in each of the `boxes`.
 
-    Cells are numbered row by row, and a set of cells is a bit mask. `ordered` has pairs of neighbouring cells of which
-    the first must have the smaller number.
+    Cells are numbered row by row, and a set of cells is a bit mask. `ordered` has pairs of neighbouring cells. The
+    first cell of a pair must have the smaller number.
     """
 
     def __init__(self, size: int, boxes: Iterable[Iterable[int]] = (), ordered: Iterable[tuple[int, int]] = ()) -> None:

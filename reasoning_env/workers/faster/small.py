@@ -24,7 +24,7 @@ def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
 
 
 def install_countdown(module: ModuleType) -> None:
-    """Evaluate expressions with fractions, because sympy's `subs` simplifies after each number that it substitutes.
+    """Make the task evaluate expressions with fractions, which is faster than sympy's `subs`.
 
     Problems are the same as the library's, because fractions and `subs` are both exact, and no expression divides by 0.
     """
@@ -52,7 +52,7 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 
 
 def install_game_of_life(module: Any) -> None:
-    """Count the neighbours of all cells at once; cellpylib counts them cell by cell.
+    """Make the task count the neighbours of all cells at once. cellpylib counts them cell by cell.
 
     The last board, the only one that the library uses, is the same. The board is a torus, hence `numpy.roll`. By
     Conway's rule, a cell lives on the next board if its block of nine has three live cells, or four including itself.

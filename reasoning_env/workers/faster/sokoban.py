@@ -4,14 +4,14 @@ The library's A* scans a string of the board for boxes and goals many times per 
 
 - Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.
-- The heap has the same entries. The library marks a position as seen only when it leaves the heap, so a position may be
-  in the heap several times. All these entries are kept, because an entry that leaves the heap ends the search if its
-  depth exceeds the limit. The moves from a position are cached, and moves to positions that were seen are skipped.
-- Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box
-  that is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
+- The heap has the same entries. A position may be in the heap several times, because the library marks it as seen only
+  when it leaves the heap. Each entry matters: the search ends at an entry whose depth exceeds the limit. The moves from
+  a position are cached, without moves to positions that have left the heap.
+- Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box that
+  is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
 
-`get_state` returns a board as a string faster than the library does. The backward search counts repeated boards by
-these strings.
+`get_state` returns a board as a string faster than the library does. The backward search counts how often each string
+occurs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """Which boxes are not on goals, what the boxes add to a move's estimate, and whether there is a deadlock."""
+    """The squares of boxes that are not on goals, the boxes' part of A*'s estimate, and whether there is a deadlock."""
 
     loose: list[int]
     cost: int
@@ -97,8 +97,8 @@ class Board:
     def _is_deadlock(self, boxes: int) -> bool:
         """Return True for a deadlock, as the library defines it.
 
-        There are two kinds: a box that is not on a goal is in a corner or in a block of four walls and boxes; or a line
-        along the outer walls has fewer free goals than boxes that are not on goals.
+        Either a box that is not on a goal is in a corner, or in a block of 2 x 2 squares with only walls and boxes. Or
+        a line along the outer walls has more boxes that are not on goals than free goals.
         """
         loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):

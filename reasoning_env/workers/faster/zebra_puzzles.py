@@ -1,11 +1,12 @@
 """zebra_puzzles: test the clues as clauses of numbers for the SAT solver, and reuse the results of earlier tests.
 
-For each of about 56 tests per puzzle, the library writes all clues as clauses of strings. Results here are the same:
+For each of about 56 tests per puzzle, the library writes all clues as clauses of strings. Results here are the same,
+for these reasons:
 
 - A test checks whether an arrangement other than the puzzle's solution meets the clues. The result does not depend on
-  how clues become clauses. The library calls a property of an inhabitant, such as a color, a literal. Here, clauses say
-  that each property has a house, and that no house has two properties of one type. Each type has as many properties as
-  there are houses, so each property has exactly one house.
+  how clues become clauses. Here, clauses say that each property of an inhabitant, such as a color, has a house, and
+  that no house has two properties of one type. There are as many properties of a type as houses, so each property has
+  exactly one house.
 - If an arrangement from an earlier test meets the clues, several solutions exist, and no new search is needed.
 - `check_correctness` is called only after a test found a single solution, so it always returns True.
 - Clues are sorted by their strings. A clue does not change, so its string and its hash are computed once.
