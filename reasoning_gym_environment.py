@@ -1,8 +1,8 @@
 """The Atropos environment for reasoning-gym's problems, and the command line of this program.
 
 Run this file (`python reasoning_gym_environment.py serve`), import `ReasoningGymEnv` into a training config, or
-subclass the class. It overrides methods of Atropos' BaseEnv, and each override calls a module of `reasoning_env`. The
-code in this file runs on one event loop; worker processes and threads do slow work.
+subclass it. Its methods override those of Atropos' BaseEnv, and call modules of `reasoning_env`. The code in this file
+runs on one event loop; worker processes and threads do slow work.
 """
 
 from __future__ import annotations
@@ -94,10 +94,9 @@ class ReasoningGymEnv(BaseEnv):
     async def collect_trajectories(
         self, item: atropos.RolloutItem
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
-        """Sample and score a group; returns None if an error dropped the group, or if `score` returns None.
+        """Sample and score the group of a problem from `get_next_item`. `handle_send_to_api` then sends the group.
 
-        `get_next_item` chose and generated the problem and built its prompt. This method requests completions, judges
-        them, updates the sampler and dumps the group. `handle_send_to_api` then sends the returned group.
+        The group is None if an error dropped the group, or if `score` returns None. The list is always empty.
         """
         run = self._run
         try:
@@ -117,8 +116,8 @@ class ReasoningGymEnv(BaseEnv):
     async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score, count and dump a group. Returns None if all scores are equal and the settings drop such groups.
 
-        No code may await between counting and sending a group, not even in a subclass or `postprocess_histories`. If
-        a worker were cancelled at this await, its group would be counted now, then collected and counted again.
+        Do not await between counting and sending a group, not even in a subclass or in `postprocess_histories`. If the
+        worker were cancelled in between, its problem would be sampled and counted a second time.
 
         Raises ScoringError if an infrastructure error persists. The group is then dropped, never scored 0.
         """
@@ -165,9 +164,9 @@ class ReasoningGymEnv(BaseEnv):
             setattr(self, name, value)
 
     def save_checkpoint(self, step: int, data: dict[str, object] | None = None) -> None:
-        """Save the state that determines the next problems and metrics. A thread writes the file.
+        """Save the state that determines the next problems and metrics. Does not wait until a thread writes the file.
 
-        `data` must be JSON-serializable. `load_checkpoint` sets its items as attributes of this object.
+        `data` must be JSON-serializable. `load_checkpoint` sets the items of `data` as attributes of the environment.
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
@@ -309,8 +308,8 @@ class ReasoningGymEnv(BaseEnv):
     async def close(self) -> None:
         """Finish groups in flight, save the state, disconnect from run-api and end all processes and tasks.
 
-        Groups in flight get 10 seconds to finish; unfinished problems are saved. Scored groups get the rest of these
-        10 seconds to be delivered, and at least 3 seconds. A second call has no effect.
+        Groups in flight get 10 seconds to finish. Scored groups get the rest of this time to be delivered, but at least
+        3 seconds. Unfinished problems are saved. A second call has no effect.
         """
         await atropos.close(self, self._run)
 

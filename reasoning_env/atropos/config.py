@@ -37,7 +37,7 @@ class Range:
 
 
 def check_value(setting: str, value: object, allowed: Range) -> None:
-    """Raise ConfigError if the value of a setting is not in the range."""
+    """Raise ConfigError if `allowed` does not allow the value of the setting."""
     if not allowed.allows(value):
         raise ConfigError(f"must be {allowed.words}", setting=setting, got=value)
 
@@ -74,7 +74,7 @@ SERVER_RANGES = {
     "num_max_requests_at_once": at_least(1),
     "num_requests_for_eval": at_least(1),
 }
-"""Ranges of those inference server settings that only Atropos declares."""
+"""Ranges of the settings of inference servers that Atropos declares and this package does not."""
 
 
 NOT_SENT = {
@@ -125,30 +125,21 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
 
 
 def tune_garbage_collector() -> None:
-    """Exclude all objects that exist now from later collections, and collect new objects after every 2,000.
-
-    A collection that includes all imported modules blocks the event loop for 40 to 130 ms. A collection after 2,000 new
-    objects takes up to 24 ms, and a collection after 20,000 new objects up to 53 ms.
-
-    Full collections stay on. Closed connections and failed requests leave objects that refer to each other, and Python
-    moves such objects to the oldest generation. Then only a full collection frees them. It takes 4 ms.
-
-    In subclasses of the environment, groups have lists instead of arrays, which makes collections slower: a full
-    collection takes 65 ms if groups in flight have lists with 12 million tokens and log-probabilities.
-    """
+    """Exclude all existing objects from later garbage collections, and collect new objects after every 2,000."""
     gc.collect()
+    # A collection that includes all imported modules blocks the event loop for 40 to 130 ms.
     gc.freeze()
     gc.collect()  # lowers Python's count of old objects, which still includes the frozen objects
+    # After 2,000 new objects, a collection takes up to 24 ms; after 20,000, up to 53 ms. Full collections stay on: only
+    # these free old objects that refer to each other, such as those of closed connections. A full collection takes
+    # 4 ms, or 65 ms if groups in flight have lists with 12 million numbers, as in subclasses.
     gc.set_threshold(2_000, 5, 5)
 
 
 def tune_process_for_event_loop() -> None:
-    """Tune a process that runs only this environment: garbage collection and threads block the event loop less.
-
-    By default, each time that the event loop needs the interpreter's lock, another thread may keep the lock for 5 ms.
-    The event loop needs the lock several times for each event, so this function reduces the 5 ms to 1 ms.
-    """
+    """Tune garbage collection and the switching of threads in a process that runs only this environment."""
     tune_garbage_collector()
+    # By default, a thread may keep the interpreter's lock for 5 ms each time that the event loop waits for the lock.
     sys.setswitchinterval(0.001)
 
 
@@ -212,7 +203,7 @@ def named_format(config: object) -> ReplyFormat | None:
 def complete_servers(
     configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
 ) -> ServerBaseline | list[APIServerConfig]:
-    """Return the servers' settings with API keys and, where a server has no tokenizer, the environment's tokenizer.
+    """Return the servers' settings with API keys, and with `tokenizer_name` for servers that have no tokenizer.
 
     Raises ConfigError if
 
@@ -253,13 +244,11 @@ def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
 
 @contextlib.contextmanager
 def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, testing: bool = False) -> Iterator[None]:
-    """Keep BaseEnv from loading a tokenizer if all servers are chat servers; `tokenizer` is then None.
+    """If all servers are chat servers, keep BaseEnv from loading a tokenizer; its attribute `tokenizer` is then None.
 
     With `testing`, nothing is downloaded: a tokenizer that is not on this machine raises OSError.
-
-    This replaces the loader in Atropos' module, because BaseEnv's constructor always loads a tokenizer and has no hook.
-    Hosted models have no public tokenizer, and tests run without a network.
     """
+    # BaseEnv's constructor always loads a tokenizer and has no hook, so replace the loader in Atropos' module.
     loader = base.AutoTokenizer
 
     def load_none(_name: str) -> None:

@@ -1,9 +1,8 @@
 """The delivery queue: sends scored groups to run-api in order, and keeps each group until run-api confirms it.
 
-Groups have no ids, so a group may arrive twice: after a broken connection the request is sent again. Run-api accepts a
-whole list of groups or, with status 422, none of them. A group is dropped and counted only if run-api refuses it for
-good, or if it cannot be written as JSON. Groups that still wait at the end are not stored. Their problems count as
-unfinished, so a resumed run samples completions for these problems again.
+After a broken connection a request is sent again, so a group may arrive twice. Run-api accepts all groups of a request
+or, with status 422, none. A group is dropped only if run-api refuses the group for good, or if the group cannot be
+written as JSON. Groups that still wait at the end are lost; a resumed run samples their problems again.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class _WaitingGroup:
 class DeliveryQueue:
     """Delivers groups, one request at a time. Use it on one event loop.
 
-    The queue has no maximum size, so a caller of `put` must wait for deliveries if too many groups wait.
+    The queue has no maximum size: if too many groups wait, callers of `put` must wait for deliveries.
 
     Args:
         session: Sends requests to run-api.
@@ -131,7 +130,7 @@ class DeliveryQueue:
         return batch
 
     async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
-        """Send a batch once; `number` is the environment's number. Return True if the next request needs no pause."""
+        """Send a batch once. `number` is this environment's number at run-api. Return False to retry after a pause."""
         endpoint = GROUPS if len(batch) > 1 else ONE_GROUP
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)

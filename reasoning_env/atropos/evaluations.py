@@ -31,11 +31,10 @@ class ModelEvaluations:
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
 
     def choose_workers(self) -> None:
-        """Set `max_eval_workers`, the limit of problems that an evaluation works on at once, if the user did not.
+        """Set `max_eval_workers`, the number of problems evaluated at the same time, unless the user has set it.
 
-        With STOP_TRAIN (`eval_handling`), training pauses, and the evaluation sends as many requests at once as
-        training did before. With LIMIT_TRAIN, training sends only the share `eval_limit_ratio` of its requests, and the
-        evaluation sends the rest. With NONE, the evaluation sends as many as with LIMIT_TRAIN, and training sends all.
+        If training stops meanwhile (STOP_TRAIN), the evaluation sends as many requests at once as training did.
+        Otherwise, the evaluation sends the share 1 - `eval_limit_ratio` of these requests.
         """
         config = self._run.config
         if config.max_eval_workers is not None:
@@ -45,10 +44,9 @@ class ModelEvaluations:
         config.max_eval_workers = max(1, int(requests / self._run.session.eval_plan.repeats))
 
     async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
-        """Evaluate the model and return the metrics; log an error and return None if the evaluation fails.
+        """Evaluate the model, log the scores and return the metrics. If the evaluation fails, log why and return None.
 
-        The scores are logged, overall and by category. Completions and scores of finished problems are kept
-        even after an error or an interruption.
+        The completions and scores of finished problems are kept after an error or an interruption.
 
         Args:
             step: Step of the trainer, for the results; None if there is no trainer.

@@ -1,8 +1,6 @@
 """Build a command's configs from defaults, files and options. Options override files, and files override defaults.
 
-Atropos' own parser ignores some mistakes (such as unknown names in a file), reads a value that begins with a minus
-sign as an option, and prints all settings, including API keys. This module reports each mistake as an error of one
-line, and never prints an API key.
+Unlike Atropos' own parser, this module reports each mistake as an error of one line, and never prints an API key.
 """
 
 from __future__ import annotations
@@ -103,8 +101,7 @@ def choose_server_class(
 ) -> Callable[..., APIServer]:
     """Return the class or function that creates servers: AtroposServer, unless user code set a class of its own.
 
-    The settings that Atropos creates for local servers and for Slurm's servers have no `server_type`. The AtroposServer
-    then uses the type in `configs`.
+    If Atropos creates a server's settings, these have no `server_type`. The server then uses the type in `configs`.
     """
     if not inspect.isabstract(server_cls):  # BaseEnv's default is the abstract class APIServer
         return server_cls

@@ -67,11 +67,11 @@ class MethodCompleter:
         kind: ReplyKind | None = None,
         reply_s: float | None = None,
     ) -> ServerReply:
-        """Request `n` completions; raises any error of the method.
+        """Request `n` completions from a method of `server`. Errors of this method are raised unchanged.
 
         Raises:
-            ServerError: The method is missing, or returned None.
-            ServerAwayError: The server became unreachable after the request was sent, so the request gets no reply.
+            ServerError: `server` has no such method, or the method returned None.
+            ServerAwayError: The server became unreachable after the request was sent.
         """
         kind = kind or (self.format or await find_format(self, prompt, options)).kind
         arguments = {

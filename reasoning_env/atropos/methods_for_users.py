@@ -18,7 +18,7 @@ from ..records import Prompt
 
 
 class MethodsForUsers(VLLMServer):  # type: ignore[misc]
-    """Atropos' server class, with methods that request token ids from the inference server `server`.
+    """A subclass of Atropos' server class whose requests for token ids go to `server`.
 
     Requests for text and chat go through Atropos' own code, which returns OpenAI's objects.
     """

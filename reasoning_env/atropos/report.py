@@ -62,7 +62,7 @@ class RunReport:
         return progress_line(self.progress())
 
     def progress(self) -> dict[str, object]:
-        """Return the totals and recent rates of groups, by name."""
+        """Return the numbers of the progress line, each by its name."""
         dumps = None if self._run.dumper is None else self._run.dumper.stats()
         return self._progress.read(self._run.session.stats, dumps, self.delivery, step=self._run.step())
 
@@ -72,9 +72,9 @@ class RunReport:
         return self._run.queue.stats if self._run.mode.has_trainer else None
 
     async def log_progress(self) -> None:
-        """Every PROGRESS_INTERVAL_S, log the progress or, if there was none, how long no group was scored or dropped.
+        """Log the progress every PROGRESS_INTERVAL_S. Without progress, log how long no group was scored or dropped.
 
-        While all inference requests fail, log nothing here, because the inference code logs the failure.
+        While all inference requests fail, log nothing, because the inference code logs the failure.
         """
         last: object = None
         moved_at = time.monotonic()

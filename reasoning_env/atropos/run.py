@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """`Imported` until a command sets its own mode, because BaseEnv creates the environment earlier."""
+        """`Imported` until a command sets its own mode."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
@@ -204,14 +204,14 @@ class Run:
         logger.log(level, "dropped a group of %s (%s): %s", problem.task, reason, self._failures.last)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
-        """Mark the problem as done if no trainer gets its group; `packed` is None if the group was dropped."""
+        """Mark the problem as done if its group goes to no trainer. `packed` is None for a dropped group."""
         if packed is None or not self.mode.has_trainer:
             self.end(problem)
 
     def end(self, problem: Problem, deliveries: Collection[asyncio.Future[None]] = ()) -> None:
-        """Mark a problem as done, and no longer in flight, once all `deliveries` of its groups are done.
+        """Mark a problem as done once all `deliveries` of its groups are done. A second call has no effect.
 
-        A second call has no effect. If a delivery is cancelled, the problem stays in flight.
+        If a delivery is cancelled, the problem stays in flight.
         """
         if not deliveries:
             self.session.done(problem)
@@ -268,10 +268,10 @@ class Run:
 
 
 def _as_list(prompts: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. If it begins with one of `prompts` (bytes and a list), copy that prompt's list."""
+    """Return a sequence as a list. `prompts` has prompts that are already converted: their bytes and their lists."""
     if isinstance(sequence, array):
         for in_bytes, numbers in prompts:
-            if sequence.tobytes().startswith(in_bytes):
+            if sequence.tobytes().startswith(in_bytes):  # convert only the part after the prompt
                 return [*numbers, *sequence[len(numbers) :].tolist()]
     return list(sequence)
 

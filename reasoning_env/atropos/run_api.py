@@ -2,22 +2,20 @@
 
 Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 
-- Environments have no identity, only numbers. Numbers start again at 0 after a restart and after `/reset_data`. A
-  request with an unassigned number gets status 500; no reply says which environment owns a number. So an environment
-  registers again if its number is unknown or if the step decreased. Two environments can still share a number: if one
-  registers right after a restart, and the step does not go back, the other does not notice the restart.
-- If the reply to a registration is lost, run-api keeps the registration until it is restarted. The lost registration
-  takes a share of the work, and with a `min_batch_allocation` it blocks all batches.
-- A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. Only `/reset_data` or
-  a restart helps, and both delete the groups of other environments. So `/info` is checked right before groups are sent.
-  A reset in between is still possible; the log then says what to do.
-- After `/reset_data`, environments can register as soon as a trainer requests a batch. When the trainer registers,
-  run-api forgets them. Until then `/info` has batch size -1, so this module waits until the batch size is another one.
+- Run-api identifies an environment only by a number. Numbers start again at 0 after a restart and after `/reset_data`.
+  A request with an unassigned number gets status 500. So an environment registers again if its number is unassigned or
+  if the step decreased. Two environments share a number if one registers right after a restart that the other does not
+  notice, because the step did not decrease.
+- If the reply to a registration is lost, run-api keeps the registration until a restart. The lost registration takes a
+  share of the work, and with a `min_batch_allocation` it blocks all batches.
+- A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. So `/info` is checked
+  right before groups are sent. After a reset in between, the log says what to do.
+- When a trainer registers, run-api forgets the environments that registered earlier. Until then, `/info` has the batch
+  size -1, and this module waits.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent. Other group sizes can
-  block the queue too (`always_fill_batches`); the log then names the sizes.
-- The registration of a second trainer has no effect, and run-api's replies do not reveal the second trainer. Both
-  trainers get batches with the first trainer's settings. Each batch goes to one trainer, and the step counts the
-  batches of both.
+  block the queue too (see `always_fill_batches`); the log then names the sizes.
+- The registration of a second trainer has no effect. Each batch then goes to one of the two trainers, and the step
+  counts the batches of both. No reply reveals the second trainer.
 - Groups have no ids. After a broken connection a group is sent again, and may arrive twice.
 """
 
@@ -138,16 +136,16 @@ CONNECT_TIMEOUT_S = 5.0
 async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
     """Send one request to the run-api at `url`, without retries, and return the reply; raises RunApiFault.
 
-    There is no time limit for the reply: a slow run-api has already accepted the request, and must not get it twice.
-    Each request opens a new connection: if connections were reused, a server could close one just as it is used again,
-    and a group would be sent twice. `body` is a JSON-serializable mapping, or gzipped JSON as a list of pieces.
+    `body` is a JSON-serializable mapping, or gzipped JSON as a list of pieces.
     """
     sent: Mapping[str, Any] = {"json": body}
     if isinstance(body, list):
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         headers["Content-Length"] = str(sum(map(len, body)))
         sent = {"data": _yield_to_loop_between(body), "headers": headers}
+    # The server could close a connection just when it is used again. Then a group would be sent twice.
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
+    # No time limit for the reply: a slow run-api has already accepted the request, and must not get it twice.
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         try:
@@ -185,14 +183,12 @@ async def _yield_to_loop_between(pieces: Iterable[bytes]) -> AsyncIterator[bytes
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Create a socket whose connection fails after its host has been silent for 30 s.
-
-    With an ordinary socket, a request to a host whose network interface was taken down was still waiting after 4
-    minutes. With this socket the request failed after 36 s.
-    """
+    """Create a socket whose connection fails after its host has been silent for 30 s."""
     family, socket_type, protocol, _, _ = address
     connection = socket.socket(family, socket_type, protocol)
     connection.setblocking(False)
+    # Without these options, a request to a host without a network still waited after 4 minutes; with them, it failed
+    # after 36 s.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # 10 s of silence, then four probes 5 s apart. The last option, in ms, limits the wait for an acknowledgement of
     # data.
@@ -222,7 +218,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
-    """After this many seconds without a trainer, the log also says what to do if run-api ignored the trainer."""
+    """After this many seconds without a trainer, the log adds a remedy, in case run-api ignored a registration."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 
@@ -298,7 +294,10 @@ class RunApiSession:
                 await asyncio.sleep(next(waits))
 
     async def clear_to_send(self) -> int:
-        """Wait until run-api knows this environment and a group fits into a batch; return the environment's number."""
+        """Return this environment's number at run-api as soon as groups can be sent.
+
+        Until then, wait for a registration and for a batch size of at least the group size.
+        """
         while True:
             await self.status()
             if (await self.info())["batch_size"] >= self._entry["group_size"]:
@@ -373,7 +372,7 @@ class RunApiSession:
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Send a request until run-api replies. Return the reply, or raise RunApiFault for a status in `answers`."""
+        """Repeat a request until it succeeds, and return the reply. Raise RunApiFault for a status in `answers`."""
         waits = pauses()
         while True:
             try:
@@ -392,7 +391,7 @@ class RunApiSession:
     async def _try_once(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
         """Send one request, and log if run-api is unreachable, slow, or reachable again.
 
-        Raises RunApiFault if the request fails. A failure with a status in `answers` means that run-api is reachable.
+        Raises RunApiFault if the request fails. An error status in `answers` counts as a reply of run-api itself.
         """
         slow = asyncio.get_running_loop().call_later(
             self.slow_reply_s, self._absence.note, f"waiting for a reply from run-api at {self._url}; check its log"
@@ -414,9 +413,8 @@ class RunApiSession:
 def always_fill_batches(batch_size: int, group_sizes: Collection[int]) -> bool:
     """Return True if run-api can fill every batch with groups of these sizes, in any order of the groups.
 
-    Run-api combines groups of equal size into packs. A pack has as many rollouts as the largest group. Run-api adds
-    packs until the batch is exactly full. Groups that do not fill a pack exactly stay in the queue. If packs do not
-    fill a batch exactly, run-api returns no batch.
+    Run-api combines groups of equal size into packs with as many rollouts as the largest group. A batch consists of
+    whole packs. If packs do not fill a batch exactly, run-api returns no batch.
     """
     largest = max(group_sizes)
     return batch_size % largest == 0 and all(largest % size == 0 for size in group_sizes)

@@ -1,8 +1,4 @@
-"""Send scored groups: check, write to a file, and put into the delivery queue.
-
-This works as in BaseEnv, except that BaseEnv counts tokens one at a time, which blocks the event loop for 13 ms if
-eight completions have 32,000 tokens each.
-"""
+"""Send scored groups, as BaseEnv does: check, write to a file, and put into the delivery queue."""
 
 from __future__ import annotations
 
@@ -36,8 +32,8 @@ async def send_groups(
     Args:
         groups: Groups of one problem, in the trainer's format.
         item: Problem and prompt; None if unknown, and then no problem is marked as done.
-        do_send: Put the groups into the delivery queue.
-        token_limit: Do not send a group if one of its rollouts has this many tokens or more; 0 for no limit.
+        do_send: Whether to put the groups into the delivery queue.
+        token_limit: A group with a rollout of this many tokens or more is not sent; 0 for no limit.
     """
     config = env.config
     complete = [group for group in _as_list(groups) if is_complete(group, config)]
@@ -103,6 +99,7 @@ def _as_list(groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[ScoredData
 
 def completion_length(mask: Sequence[float]) -> int:
     """Return the number of completion tokens: those that the mask does not exclude."""
+    # Counting one token at a time, as BaseEnv does, takes 13 ms for eight completions of 32,000 tokens.
     if isinstance(mask, array):  # numpy would have to copy other sequences
         return int(np.count_nonzero(np.asarray(mask) != -100))
     return len(mask) - list(mask).count(-100)

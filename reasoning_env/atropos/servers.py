@@ -1,7 +1,7 @@
 """Inference servers as Atropos sees them: `AtroposServer`, and the choice of the servers that get requests.
 
-An `AtroposServer` wraps a `Server` in Atropos' interface. A run sends requests to the `Server` directly. For all other
-objects in Atropos' server manager (tests' mocks and users' own server classes), the run calls Atropos' methods.
+A run sends requests directly to the `Server` that an `AtroposServer` wraps. Of other objects in Atropos' server manager
+(tests' mocks and users' own server classes), the run calls Atropos' methods.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .methods_for_users import MethodsForUsers
 class AtroposServer(MethodsForUsers):
     """Wraps a `Server` in Atropos' interface: health, limits and timings.
 
-    `named` is the reply format to use if the settings have no `server_type`; if it is None, the format is detected.
+    `named` is the reply format to use if the settings have no `server_type`; None to detect the format.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class AtroposServer(MethodsForUsers):
 
     @server_healthy.setter
     def server_healthy(self, healthy: bool) -> None:
-        """Ignore the value that APIServer assigns: `self.server` itself knows whether it can be reached."""
+        """Do nothing. APIServer assigns a value, but `self.server` itself detects whether it is reachable."""
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
         """Return at once, because requests and the run detect an unreachable server without this task."""
@@ -74,15 +74,19 @@ async def close_connections(server: APIServer) -> None:
 
 
 class Completers:
-    """A function that returns the objects to request completions from, under these rules:
+    """A function that returns the objects to request completions from. Call it for each request.
 
-    - If the manager is not Atropos' own class, or one of its methods was replaced, the manager's methods are called.
-    - Otherwise, if some servers are stand-ins, only the stand-ins are used. A stand-in is an object that is not an
+    - If BaseEnv's server manager, or one of its methods, was replaced, the function returns only the manager.
+    - Otherwise, if some servers are stand-ins, it returns only the stand-ins. A stand-in is an object that is not an
       `APIServer`, or a server with a replaced method.
-    - Otherwise all servers are used: an `AtroposServer` by its attribute `server`, a user's own class by its methods.
+    - Otherwise it returns all servers.
 
-    Call it for each request, because tests may replace the objects. `manager` returns BaseEnv's server manager.
-    `expected` is the kind of reply to request from a stand-in that has methods for several kinds.
+    Each object is wrapped in a MethodCompleter, which calls its methods. Only an `AtroposServer` is not wrapped: the
+    function returns its attribute `server`.
+
+    Args:
+        manager: Returns BaseEnv's server manager.
+        expected: Kind of reply to request from a stand-in that has methods for several kinds.
     """
 
     def __init__(self, manager: Callable[[], object], expected: ReplyKind | None) -> None:
@@ -102,7 +106,7 @@ class Completers:
 
     @property
     def servers(self) -> Sequence[object]:
-        """The servers of BaseEnv's server manager; the manager itself if it is a test's stand-in without servers."""
+        """The servers of BaseEnv's server manager. If a test's manager has no servers, a list of only this manager."""
         manager = self._manager()
         servers = getattr(manager, "servers", None)
         return servers if isinstance(servers, (list, tuple)) else [manager]
@@ -139,7 +143,7 @@ def _is_server(server: object) -> bool:
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
-    """Return the reply kinds whose method the server overrides; [] if its class is not derived from `base`."""
+    """Return the kinds of replies for which the server replaces the method of `base`; [] if it is no `base`."""
     if not issubclass(type(server), base):
         return []
     return [

@@ -15,21 +15,13 @@ from pydantic_core import to_json
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
 """Fields of a group that have a number for each token, so they may be long."""
 _PIECE_BYTES = 2**18
-"""Minimum bytes of a piece of JSON. Each piece is compressed or written in one call.
-
-A thread does this work and releases the interpreter's lock between two pieces. Processing a group's megabytes in one
-call would block the event loop.
-"""
+"""Minimum bytes of a piece of JSON. A thread encodes the pieces, and releases the interpreter's lock between two."""
 
 
 def encode_body(group: Mapping[str, object]) -> list[bytes]:
-    """Return a group as compressed JSON without its closing brace, which `join_bodies` adds.
-
-    The compression uses only Huffman coding. Token ids and log-probabilities of long completions rarely repeat, so a
-    search for repetitions would double the time without saving bytes. For short completions of long prompts, the search
-    would save two thirds of the bytes.
-    """
-    # wbits=31 selects gzip's format with the largest window.
+    """Return a group as compressed JSON without its closing brace, which `join_bodies` adds."""
+    # Long completions rarely repeat token ids and log-probabilities. A search for repetitions would double the time
+    # without saving bytes, so use only Huffman coding. wbits=31 selects gzip's format with the largest window.
     compressor = zlib.compressobj(wbits=31, strategy=zlib.Z_HUFFMAN_ONLY)
     compressed = [compressor.compress(piece) for piece in chain([b"{"], encode_members(group.items()))]
     return [*compressed, compressor.flush()]
@@ -79,11 +71,8 @@ def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
 
 
 def _numbers(sequence: Sequence[float]) -> Iterator[bytes]:
-    """Yield the JSON of a list or an array, 4,096 items at a time.
-
-    Pydantic's core encodes log-probabilities ten times as fast as `json`, but the event loop waits until a call
-    returns, so each call encodes only a part.
-    """
+    """Yield the JSON of a list or an array, 4,096 items at a time."""
+    # `to_json` is ten times as fast as `json`, but the event loop waits until a call returns.
     yield b"["
     for begin in range(0, len(sequence), 4096):
         some = sequence[begin : begin + 4096]

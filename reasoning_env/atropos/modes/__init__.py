@@ -1,1 +1,1 @@
-"""The modes of an environment (used by own code, by `serve` or by `process`), files of groups, and the shutdown."""
+"""The modes of an environment (`serve`, `process` and user code), its files of groups, and its shutdown."""

@@ -1,7 +1,7 @@
 """Files of groups, one group per line, for `process` and `serve`.
 
-`process` writes groups in the order in which they are scored. A line has Atropos' own fields, the fields of
-a dumped group, and the problem's position as key. `serve` writes the groups that it sends, with Atropos' fields only.
+`process` writes groups in the order in which they are scored. A line has the position of the group's problem in the
+field `key`, Atropos' own fields, and the fields of a dumped group. `serve` writes only Atropos' fields.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
 def open_groups(
     path: Path, made_with: Mapping[str, object], on_line: Callable[[bytes], object] = lambda line: None
 ) -> KeyedFile:
-    """Open or create a file for groups made with the settings `made_with`; each line's key is its problem's position.
+    """Open or create a file for groups that were made with the settings `made_with`.
 
-    If the file's groups were made with other settings, open a file with a number appended to the name. `on_line` is
-    called with each line, and raises ValueError for invalid lines. Raises ConfigError if the file cannot be opened.
+    If the file has groups of other settings, open a file with a number appended to the name. `on_line` is called with
+    each line, and raises ValueError for invalid lines. Raises ConfigError if the file cannot be opened.
     """
 
     def use(key: str, line: bytes) -> None:

@@ -1,7 +1,7 @@
 """The modes of an environment: behaviour that differs between `serve`, `process` and user code.
 
-An environment has one `Mode` at a time. A new environment is `Imported`; each command sets its own mode. Code outside
-this folder calls the methods of `Mode` and never checks which mode an environment has.
+A new environment has the mode `Imported`; a command sets its own mode. Code outside this folder calls the methods of
+`Mode` and never checks which mode an environment has.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Mode:
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """While no server answers, this limit applies instead of `outage_s` if it is longer. See `failures.Timeouts`."""
+    """Limit while no server answers at all, if longer than `outage_s`. See `failures.Timeouts`."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return the mode's default for each setting that it overrides in `config`. `name`: the environment's name."""
+        """Return this mode's own defaults, by setting. `name` is the environment's name."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:

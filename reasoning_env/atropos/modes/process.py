@@ -1,8 +1,7 @@
 """The command `process`: collect many groups concurrently, and write each group as soon as it is scored.
 
-BaseEnv's own loop collects one group at a time. Here a group of a new problem replaces a failed group, so the file gets
-the requested number of groups. After Ctrl-C or SIGTERM, groups in flight have SHUTDOWN_GRACE_S to finish. Running the
-same command again adds the missing groups.
+A group of a new problem replaces a failed group. After Ctrl-C or SIGTERM, groups in flight have SHUTDOWN_GRACE_S to
+finish. Running the same command again adds the missing groups.
 """
 
 from __future__ import annotations
@@ -209,8 +208,8 @@ def _ignore(line: bytes) -> None:
 
 
 def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:
-    """Append the scores of the line's group to `scored`. Skip lines that are invalid because a user edited them."""
-    with suppress(ValueError):
+    """Append the scores of the group in `line` to `scored`. An invalid line has no effect."""
+    with suppress(ValueError):  # a user may have edited the file
         group = read_group(line)
         scores = [rollout.judged_score for rollout in group.rollouts]
         scored.append(ScoredGroup(group.item_id, group.level, scores))

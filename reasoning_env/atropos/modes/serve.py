@@ -1,8 +1,7 @@
 """The command `serve`: BaseEnv's own loop, without its five seconds of sleep at the start.
 
-BaseEnv's hooks do the work (`get_status`, `env_step_checks`, `add_train_workers`), and a subclass can override them.
-BaseEnv would cancel a worker that exceeds `worker_timeout`, and would lose the worker's item. Here the requests for
-completions have this time limit, and a problem stays in flight until its group is scored or dropped.
+The loop calls BaseEnv's hooks (`get_status`, `env_step_checks`, `add_train_workers`), which a subclass can override.
+`worker_timeout` limits requests for completions; BaseEnv's own loop would cancel the worker and lose the problem.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def _is_last_step_queued(env: Environment) -> bool:
 
 
 def _is_queue_full(env: Environment) -> bool:
-    """Return True if run-api has enough groups, and enough groups of this environment for `min_batch_allocation`."""
+    """Return True if run-api needs no more groups of this environment for the next `max_batches_offpolicy` batches."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict
