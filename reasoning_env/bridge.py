@@ -66,20 +66,19 @@ class RemoteJudge(Protocol):
 class Bridge:
     """Runs a `Session` on a thread, for calls from any number of threads.
 
-    A bridge works only in the process that created it; after a fork, create a new bridge. A pickled bridge can be
-    unpickled only in its own process. Pickling is supported because libraries pickle their arguments to hash them.
+    A bridge works only in the process that created it, and can be unpickled only there. After a fork, create a new one.
 
     Args:
         settings: The settings; by default, created from the keywords `fields`.
-        fits: Returns whether a problem's prompt and completion fit into the model's context. You can also set the
-            attribute before the first problem is drawn, because some trainers load the model later than the bridge.
+        fits: Returns whether a problem's prompt and completion fit into the model's context. You can also set this
+            attribute later, before the first problem is drawn.
         score: Score function instead of tasks, as for `Session`.
         instance: Number of the session; sessions with different numbers share no problems.
         state: Return value of `state()` in an earlier run, to continue that run.
         group_size: Usual number of completions per problem.
-        judge: Object that judges instead of workers of this process, such as `JudgeClient(url)`. The bridge then starts
-            workers only to generate problems, and closes the judge at the end. If the judge's server runs with
-            --score, it judges rows; then omit `score`.
+        judge: Object that judges instead of the bridge's workers, such as `JudgeClient(url)`. The bridge then starts
+            workers only to generate problems, and closes the judge at the end. To judge rows, start the judge's server
+            with --score, and omit `score`.
         start: Start the workers now, and raise the errors of `Session.start`. If False, the first call starts them.
     """
 
@@ -164,8 +163,7 @@ class Bridge:
         """Return a verdict for each completion, in order. `subject` is a problem, a problem's reference, or a row.
 
         A completion is a string, a message with `content`, or None if the model wrote nothing. All verdicts are None
-        after an infrastructure error, or if the problem of the reference cannot be generated. A `JudgeClient` retries a
-        busy or absent server for `timeout_s` seconds before this counts as an infrastructure error.
+        after an infrastructure error, or if the problem of the reference cannot be generated.
 
         Raises:
             ConfigError: An argument has the wrong type.

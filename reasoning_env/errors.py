@@ -3,10 +3,9 @@
 The cause of a failure determines how it is handled. The file in brackets contains the code that handles it.
 
 The user: a setting, an option, a file or a reference cannot be used.
-    Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), before the first problem
-    if the mistake can be detected that early. Over HTTP, a wrong reference is status 422 (`judging/server.py`). A score
-    function that raises at every completion is found after the first hundred (`metrics/own_verifiers.py`), and is
-    status 503 over HTTP.
+    Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), if possible before the first
+    problem. Over HTTP, a wrong reference is status 422 (`judging/server.py`). If a score function raises at every one
+    of the first hundred completions, this is an error too (`metrics/own_verifiers.py`); over HTTP, status 503.
     ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
 The inference server: the server is unreachable, busy or slow, refuses a request, or sends no usable reply.
@@ -32,13 +31,12 @@ The library: a task cannot generate a problem, because it raises, exceeds its ti
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
     A job is retried on a fresh worker: once, or up to twice if another process kills its workers (`workers/pool.py`,
-    `workers/scoring.py`). If retries give no verdicts, the group is dropped. A group that takes more CPU time than
-    its limit is dropped at once. Generating a problem for training or evaluation is retried without limit
-    (`problems/stream.py`). If workers cannot be started, the pool keeps trying until it is closed, and jobs fail
-    meanwhile. Over HTTP, missing verdicts are status 503 (`judging/server.py`); a bridge returns None for them
-    (`bridge.py`). A full disk ends `process`, `evaluate`, `problems` and `rescore`; the data written so far remain
-    (`storage/files.py`). Dumps wait in memory, up to a limit, and are dropped above the limit
-    (`dumps/writer.py`). A damaged checkpoint is skipped (`storage/checkpoints.py`).
+    `workers/scoring.py`). If retries give no verdicts, the group is dropped. A group that exceeds its limit of CPU time
+    is dropped at once. Generating a problem for training or evaluation is retried without limit (`problems/stream.py`).
+    If workers cannot be started, the pool keeps trying, and jobs fail meanwhile. Over HTTP, missing verdicts are status
+    503 (`judging/server.py`); a bridge returns None for them (`bridge.py`). A full disk ends `process`, `evaluate`,
+    `problems` and `rescore`; the data written so far remain (`storage/files.py`). Dumps wait in memory, and are dropped
+    above a limit (`dumps/writer.py`). A damaged checkpoint is skipped (`storage/checkpoints.py`).
     ScoringError, WorkerError (ClosedError: the user closed the workers), OutputError, CheckpointError
 
     An unexpected error while a problem is generated is our bug, and the same problem would most likely fail again.
@@ -52,8 +50,8 @@ The model: a completion has no single answer, or the verifier cannot judge the a
     by its memory limit, a fatal signal, an exit or an invalid reply. A kill from outside is an infrastructure error.
 
 A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An
-unexpected error in the steps of a group drops the group too (`reasoning_gym_environment.py`, `evaluations/run.py`).
-Anywhere else, an unexpected error is a bug and ends the command with a traceback.
+unexpected error while a group is sampled or scored drops the group too (`reasoning_gym_environment.py`,
+`evaluations/run.py`). Anywhere else, an unexpected error is a bug and ends the command with a traceback.
 """
 
 from __future__ import annotations
@@ -75,8 +73,8 @@ class ReasoningEnvError(Exception):
         got: The wrong value; shown with `repr`.
         remedy: What to do. Settings in braces are shown by the name that the user knows: "correct {openai.base_url}".
 
-    `text` is `setting: problem; got VALUE; remedy`, without the missing parts. The command line replaces `text` with
-    one that uses the names that the user typed.
+    `text` is `setting: problem; got VALUE; remedy`, without the missing parts. The command line replaces the names of
+    settings in `text` by the names that the user typed.
     """
 
     exit_code = 1

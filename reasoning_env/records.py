@@ -116,8 +116,7 @@ ENDING_WORDS: Mapping[Ending, str] = {
 """Values of `finish_reason` for each ending, separated by spaces.
 
 The values are those of OpenAI, Anthropic, Bedrock, Cohere, DeepSeek, Gemini, Mistral, TGI, vLLM, SGLang, verl, xAI and
-Z.ai. vLLM sends `repetition` when it stops a loop. `null` means that a server gave no reason. An unknown value counts
-as BROKEN_OFF and is logged; the values of BROKEN_OFF listed here are not logged.
+Z.ai. An unknown value counts as BROKEN_OFF and is logged; the values of BROKEN_OFF listed here are not logged.
 """
 _ENDINGS = {word: ending for ending, words in ENDING_WORDS.items() for word in words.split()}
 
@@ -276,11 +275,11 @@ class Problem:
 
     - `spec` has the seed that produced the problem. `flawed` counts the seeds rejected before this seed, by cause.
     - `answer` is the right answer as a string; None for tasks with many right answers.
-    - `metadata_json` is the library's metadata as a JSON string, not parsed because few callers need the metadata.
+    - `metadata_json` is the library's metadata as a JSON string.
     - `entry` is the library's own record, pickled; only verifier workers unpickle it.
     - `params` are the parameters of generation, and `level` is their difficulty; None for the library's defaults. The
-      level may differ from the level of `spec`, if the library rejects the parameters of that level. A problem of
-      `composite` has the request's parameters, and the level of the member task that made the problem.
+      nearest valid level replaces a level whose parameters the library rejects. A problem of `composite` has the
+      request's parameters, and the level of the member task that made the problem.
     - `reference` is the problem's public name, from which any process can generate the problem again.
     - `as_library` marks a problem of `rewards: library`: completions are scored as in the library's own evaluation.
     """
@@ -327,8 +326,7 @@ class Problem:
 class Prompt:
     """A conversation for the model to continue: its messages, the rendered text, and the token ids of the text.
 
-    If the server applies the chat template, text and tokens are empty, and `estimated_tokens` is an upper estimate of
-    the prompt's tokens.
+    If the server applies the chat template, text and tokens are empty, and `estimated_tokens` is an upper estimate.
     """
 
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
@@ -396,8 +394,8 @@ class Verdict:
     def parts(self) -> Mapping[str, float]:
         """Numbers that explain the score: `format`, `answer` and `length`, or the parts of a user's score function.
 
-        `format` is 1 if a verifier was called, else 0. `answer` is the verifier's score. `length` is 1 here, because
-        the length penalty depends on the whole group (see `Rollout.parts`). `format * answer * length` is the score.
+        `format` is 1 if a verifier was called, else 0. `answer` is the verifier's score. `length` is always 1: only
+        `Rollout.parts` has the length penalty. The score is the product of the three.
         """
         if self.own_parts is not None:
             return self.own_parts

@@ -5,8 +5,8 @@ not give independent problems. A training seed consists of
 
     1 bit split | 6 bits instance | 25 bits hash
 
-An evaluation seed is the split bit and 31 bits of hash. An instance is the number of a session. The first 64 instances
-share no seeds. Instance 64 has the seeds of instance 0 in a different order, and so on.
+An evaluation seed is the split bit and 31 bits of hash. `instance` is the number of a session. Sessions 0 to 63 share
+no seeds. Session 64 has the seeds of session 0 in a different order, and so on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 
 INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
-"""Number of training seeds of a session. `instance` is the session's number."""
+"""Number of training seeds of a session."""
 MEMBER_SEEDS = 256
 """Number of seeds left out at the end of each range, because a `composite` problem also uses up to 105 later seeds."""
 

@@ -18,8 +18,7 @@ With a score function instead of tasks, a session judges rows of your own data:
         verdicts = await session.judge({"answer": "42"}, ["so it is 42", "no idea"])
 
 The function is `score(completion: str, **row) -> float | Mapping[str, float]`, with scores from 0 to 1. It runs in
-sandboxed worker processes. If scoring a completion hangs, takes all memory or crashes the interpreter, this completion
-scores 0 with a reason, and other completions are not affected.
+sandboxed worker processes. If scoring a completion hangs, takes all memory or crashes, only this completion scores 0.
 """
 
 from __future__ import annotations
@@ -107,13 +106,13 @@ class Session(Generic[T]):
 
     Args:
         settings: The settings; by default, created from the keywords `fields`.
-        prepare: Returns what `next` returns for a problem (by default the `Problem` itself); None if the problem does
-            not fit into the model's context. `next` skips and counts such a problem, and logs the first of each task.
-        on_thread: Calls `prepare` with a problem; by default on threads, several at a time.
+        prepare: Converts a problem to the object that `next` returns; by default, this is the problem itself. If
+            `prepare` returns None because the problem does not fit into the model's context, `next` skips the problem.
+        on_thread: Called as `await on_thread(prepare, problem)`; by default, `prepare` runs on a thread.
         pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
-        checkout: Folder with a reasoning-gym to use instead of the installed package. `settings.checkout` overrides it.
-        score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction with its permissions. The session
-            then judges rows, and has no problems.
+        checkout: Folder with a reasoning-gym to use instead of the installed package; `settings.checkout` has priority.
+        score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction, which also has permissions. The
+            session then judges rows, and has no problems.
         group_size: Usual number of verdicts in a call of `observe`.
         preamble: Text before the system prompt.
         thinking: Formats of the model's thinking; by default, the formats of the settings.
@@ -273,16 +272,16 @@ class Session(Generic[T]):
     ) -> list[Verdict]:
         """Return a verdict for each completion, in order.
 
-        `subject` is a problem, or a problem's reference; with a score function, a row. A completion is a string, a
-        message with `content`, or None if the model wrote nothing. `thinking` are the thinking formats of the
-        completions, if they differ from the session's formats.
+        If the score function or a verifier raises, the reason is `verifier_error`, and `error` has the message.
 
-        If the score function returns a mapping, `parts` has the numbers in it other than `score`. If the function or
-        a verifier raises, the reason is `verifier_error`, and `error` has the message.
+        Args:
+            subject: A problem or a problem's reference; a row, if the session has a score function.
+            completions: Strings, messages with `content`, or None if the model wrote nothing.
+            thinking: Thinking formats of the completions; by default, the session's formats.
 
         Raises:
             ConfigError: An argument has the wrong type, or the score function does not accept the row.
-            RaisingFunctionError: The score function raised an error for all completions so far, which are at least 100.
+            RaisingFunctionError: The score function raised an error for every one of at least 100 completions.
             ScoringError: An infrastructure error occurred again on a fresh worker.
             WorkerError: No worker can be started at the moment, or the session was closed (ClosedError).
             InvalidReferenceError: The reference cannot be used with this library.
@@ -327,8 +326,10 @@ class Session(Generic[T]):
         If a verdict is None (missing), the group is counted as dropped. Raises ConfigError for an empty list and for
         invalid values.
 
-        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. Without `rollouts`, `cut` marks
-        completions that reached a token limit. With `done=False`, the problem stays in flight until `done` is called.
+        Args:
+            rollouts: The judged rollouts with rewards and lengths, for the metrics.
+            cut: Without `rollouts`, marks the completions that reached a token limit.
+            done: If False, the problem stays in flight until `done` is called.
         """
         check_whole_problem(problem)
         observed = read_verdicts(verdicts)
@@ -374,17 +375,16 @@ class Session(Generic[T]):
     def state(self) -> dict[str, object]:
         """Return everything that determines the next problems, as JSON values.
 
-        The state contains the problems in flight, the problems drawn ahead, and the sampler's estimates. Raises
-        RuntimeError before `begin`.
+        Raises RuntimeError before `begin`.
         """
         if self._stream is None or self._sampler is None:
             raise RuntimeError("call begin() first")
         return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
 
     def report(self) -> dict[str, float]:
-        """Return the metrics since the last call; empty before `start`.
+        """Return the metrics: counts since the start, and means since the last call. Empty before `start`.
 
-        A session of a score function returns its counts of verdicts by reason, since the start, and workers' metrics.
+        A session of a score function returns only the verdicts by reason, and the metrics of the workers.
         """
         return for_wandb(self.readings(self.metrics.take_interval())) if self.has_started else {}
 
@@ -428,8 +428,8 @@ class Session(Generic[T]):
     async def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
         """Generate a training problem by its number, without taking a problem from the stream.
 
-        The problem depends only on the settings and the arguments, not on observed scores. `task` and `level`
-        replace the task and level that the settings give for this number. Problems that training rejects are replaced.
+        The problem depends only on the settings and the arguments. `task` and `level` replace the drawn task and level.
+        A problem that training would reject is replaced.
 
         Raises:
             ConfigError: An argument is invalid, or the task has no levels.

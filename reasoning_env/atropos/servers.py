@@ -77,16 +77,13 @@ class Completers:
     """A function that returns the objects to request completions from. Call it for each request.
 
     - If BaseEnv's server manager, or one of its methods, was replaced, the function returns only the manager.
-    - Otherwise, if some servers are stand-ins, it returns only the stand-ins. A stand-in is an object that is not an
-      `APIServer`, or a server with a replaced method.
-    - Otherwise it returns all servers.
+    - Otherwise, the function returns the stand-ins among the servers: objects that are no `APIServer` or that have a
+      replaced method.
+    - If there are no stand-ins, the function returns all servers.
 
-    Each object is wrapped in a MethodCompleter, which calls its methods. Only an `AtroposServer` is not wrapped: the
-    function returns its attribute `server`.
-
-    Args:
-        manager: Returns BaseEnv's server manager.
-        expected: Kind of reply to request from a stand-in that has methods for several kinds.
+    For an `AtroposServer`, the function returns the attribute `server`. All other objects are wrapped in a
+    MethodCompleter. `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a
+    stand-in that has methods for several kinds.
     """
 
     def __init__(self, manager: Callable[[], object], expected: ReplyKind | None) -> None:

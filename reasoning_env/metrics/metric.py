@@ -1,7 +1,7 @@
 """The description of a metric. The names in wandb and Prometheus, and the tables of docs/metrics.md, follow from it.
 
-The module that collects the values of some metrics also has the table that describes these metrics. `read` reads the
-values; `for_wandb` and `metrics/prometheus.py` format them.
+Each module that collects values has a table of its metrics. `read` reads the values; `for_wandb` and
+`metrics/prometheus.py` format the values.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Kind(StrEnum):
 class Metric(Generic[S]):
     """A metric that is read from a source of type S.
 
-    - `name` is wandb's name. The part before the first slash is a section. A part in capitals is the name of a label
-      and stands for the label's value. Prometheus' name is derived from `name`.
+    - `name` is wandb's name. The part before the first slash is a section. A part in capitals, such as TASK, names a
+      label; in wandb, each value of the label replaces this part.
     - `description` explains the metric to users.
     - `value` reads the source. It returns a number, a tally (for a mean or a share), a mapping from label values
       to numbers or tallies, or None if the value is unknown.
@@ -57,7 +57,7 @@ class Metric(Generic[S]):
         return found[0].lower() if found else ""
 
     def name_for(self, label: str) -> str:
-        """Return the metric's name, with the part in capitals replaced by `label`, a value of the label."""
+        """Return the metric's name in wandb for one value of its label."""
         return re.sub("[A-Z]+", lambda _: label, self.name)
 
     @property

@@ -45,7 +45,7 @@ OUTCOMES = (
     *FORMAT_FAILURES,
     *(reason.value for reason in Reason if reason is not Reason.SCORED and reason.value not in FORMAT_FAILURES),
 )
-"""All outcomes of a completion: its correctness if it was scored, else the reason for the score of 0."""
+"""All outcomes of a completion: how right a scored answer is, or why the verifier scored no answer."""
 
 
 @dataclass(slots=True)
@@ -75,9 +75,11 @@ class Tally:
 def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") -> str:
     """Return the outcome of a completion: one of OUTCOMES.
 
-    If `reason` is None, the completion counts as scored. `cut` is True if the completion reached a token limit. The
-    outcome is `truncated` if the limit ended the completion before its answer was complete. `thinking` is the reasoning
-    that the server returned separately.
+    Args:
+        score: The verdict's score.
+        reason: The verdict's reason; None counts as scored.
+        cut: Whether the completion reached a token limit.
+        thinking: The reasoning that the server returned separately.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:

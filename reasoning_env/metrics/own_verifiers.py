@@ -1,6 +1,6 @@
 """Count the verdicts of a user's own score function or verifiers, and warn if this code raises.
 
-A completion for which such code raises scores 0. Usually this means that the author of the code has made a mistake.
+If the code raises for a completion, the completion scores 0, although the code is probably wrong.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OwnVerdicts:
         )
 
     def check(self) -> None:
-        """Raise RaisingFunctionError if the user's code raised for all completions, FIRST_VERDICTS or more."""
+        """Raise RaisingFunctionError if the user's code raised for every one of at least FIRST_VERDICTS completions."""
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)

@@ -34,9 +34,9 @@ class ProgressReader:
         *,
         step: int | None = None,
     ) -> dict[str, object]:
-        """Return totals and recent rates by name.
+        """Return the numbers of the progress line, each by its name.
 
-        Before the first group, the means are missing. Numbers of waiting groups and of lost groups are omitted if 0.
+        Means are missing before the first group. The numbers of waiting groups and of lost groups are missing if 0.
         """
         total = self._recorder.total
         means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
@@ -60,7 +60,7 @@ class ProgressReader:
         return words
 
     def _rates(self, total: Sums) -> dict[str, str]:
-        """Return recent groups and tokens per second, mean score and mean level. Keep `total` to compare it later."""
+        """Return groups and tokens per second, mean score and mean level of recent groups. Store `total`."""
         now_s = self._clock()
         while len(self._readings) > 1 and self._readings[1][0] <= now_s - self.WINDOW_S:
             self._readings.popleft()

@@ -45,8 +45,7 @@ class RecentAnswers:
 class MetricsRecorder:
     """Counts scored and dropped groups. Use it on the event loop only.
 
-    A group is added to one total only: the total of its task since the last report. All other totals are computed
-    from the totals of tasks when they are read.
+    A group is added only to the total of its task since the last report. All other totals are computed when read.
     """
 
     REMARK_INTERVAL = 200

@@ -148,7 +148,7 @@ class TaskReport:
     """A task's share of the sampled problems, its pass rate and its signal chance, each in [0, 1].
 
     The signal chance is the probability that the scores of a group differ. Pass rate and signal chance are estimates at
-    the levels that the sampler uses now. `level` is the mean of these levels; None if no curriculum is used.
+    the sampler's present levels. `level` is the mean of these levels; None without a curriculum.
     """
 
     share: float

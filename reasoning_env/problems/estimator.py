@@ -1,19 +1,19 @@
 """Estimate for which tasks and levels groups of rollouts have a signal, for the curriculum and for adaptive sampling.
 
-A group has a signal only if its scores differ. An *arm* is a task at one level of difficulty; a task without a
-curriculum has a single arm. For each arm, the estimator counts the groups, their mean scores, and the groups with a
-signal. With each new group of a task, the task's older counts decay, so that estimates follow a changing learner. From
-the counts, the estimator computes for each arm
+A group has a *signal* if its scores differ. An *arm* is a task at one level of difficulty; a task without a curriculum
+has a single arm. For each arm, the estimator counts the groups, their mean scores, and the groups with a signal. Each
+new group of a task makes the older counts of the task decay, so that estimates follow a changing learner. From the
+counts, the estimator computes for each arm
 
 - a *pass rate*: the posterior mean of logistic curves over the level, given the counts of all arms of the task (Bayes'
   rule on a grid). A few groups suffice for estimates at every level.
 - a *chance of a signal*: the share of groups with a signal, mixed with the chance that the pass rate predicts.
-- a *weight*, the arm's share of the task's draws. The nearer the pass rate is to the target, the larger is the weight.
-- the *value of a new draw*: 1 / (1 + k) for an arm whose questions were served k times each on average. Chances and
-  weights are multiplied by this value, so that an arm with few questions is drawn less often once they repeat. The
-  value is never 0, so a learner that succeeds at a single level keeps that level.
+- a *draw value*: 1 / (1 + k) if each question of the arm was served k times on average. The value is never 0, because
+  the learner may succeed at a single level only.
+- a *weight*: the arm's share of the task's draws. The weight increases with the draw value, and decreases with the
+  distance between pass rate and target.
 
-Groups may be observed late and in any order, because each group names its arm. See docs/tasks.md.
+Groups may be observed late and in any order. See docs/tasks.md.
 """
 
 from __future__ import annotations
@@ -75,10 +75,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimates of a task, one value for each level. `weights` are the levels' shares of draws, and sum to 1.
-
-    `draw_values`, in (0, 1], say how useful a new draw is: less if the level's questions repeat.
-    """
+    """Estimates of a task, one value for each level. The weights sum to 1, and draw values are in (0, 1]."""
 
     levels: Sequence[float | None]
     pass_rates: Sequence[float]
@@ -113,7 +110,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """The chance of a signal times the value of a new draw, averaged over the arms by their weights."""
+        """The worth of a draw of the task: the product of signal chance and draw value, averaged by weight."""
         return self._mean([chance * value for chance, value in zip(self.signal_chances, self.draw_values, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -121,20 +118,23 @@ class Estimate:
 
 
 class SignalEstimator:
-    """Estimates for all tasks, from groups of `group_size` rollouts.
+    """Estimates for all tasks.
 
-    Tasks in `adjustable` have an arm for each of LEVELS, others a single arm. Levels whose pass rate is near
-    `target`, in (0, 1), get the largest weights. `questions` has the number of different questions by task and level;
-    a missing number counts as infinite. `state` is the result of `state()` in an earlier run.
+    Args:
+        adjustable: Tasks with an arm for each of LEVELS. Other tasks have a single arm.
+        group_size: Number of rollouts in a group.
+        target: Pass rate, in (0, 1), for the levels with the largest weights.
+        questions: Number of different questions, by task and level. A missing number counts as infinite.
+        state: Result of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
-    """Number of a task's latest groups that dominate its estimates. The counts of older groups decay."""
+    """A task's counts decay so fast that its estimates depend mainly on this number of latest groups."""
     RATE_GROUPS = 2.0
     """The predicted chance of a signal counts as much as observations from this number of groups."""
     FOCUS = 6.0
-    """Strength of the preference for levels near the target. At a target of 0.7, a level with a pass rate of 0.94 has a
-    fifth of the weight of a level with a pass rate of 0.7."""
+    """Strength of the preference for levels near the target. At a target of 0.7, a pass rate of 0.94 gives a fifth
+    of the weight that a pass rate of 0.7 gives."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class SignalEstimator:
         self._estimates.pop(task, None)
 
     def estimate(self, task: str) -> Estimate:
-        """Return the estimates of a task at each level."""
+        """Return the pass rates, signal chances, draw values and weights of a task."""
         if task not in self._estimates:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]
@@ -225,8 +225,8 @@ class SignalEstimator:
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
     """Return logistic curves of the pass rate over the level, which reach `target` at levels from -0.5 to 1.5.
 
-    A curve that reaches `target` outside of [0, 1] describes a learner for whom every level is too hard or too easy.
-    Rates stay at least 0.001 away from 0 and 1, because no learner is always right or always wrong.
+    If a curve reaches `target` outside of [0, 1], every level is too hard or too easy for the learner. Rates stay at
+    least 0.001 away from 0 and 1, because no learner is always right or always wrong.
     """
     at_target = math.log(target / (1.0 - target))
     curves = []

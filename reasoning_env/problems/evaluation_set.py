@@ -1,10 +1,8 @@
 """The fixed set of evaluation problems. Training serves none of its questions.
 
-The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet`; for a preset, a `PresetSet` (`presets.py`).
-
 The set depends only on tasks, parameters, level, seed and number of problems. Problem n of a task is the first draw for
-n whose question differs from the questions of problems 0 to n - 1. So problem n waits for problem n - 1 if the task may
-repeat questions. If no draw for n has a new question, the task is exhausted: n and all higher numbers have no problem.
+n whose question differs from the questions of problems 0 to n - 1. If the task may repeat questions, problem n waits
+for problem n - 1. If no draw for n has a new question, the set has no problem n and no later problem of the task.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ class EvaluationSet:
     """The evaluation problems of a seed, generated on demand. No question repeats within a task.
 
     `params` has the parameters, by task, that differ from the library's defaults. `level` is the difficulty, in [0, 1],
-    of tasks that have levels; None for the library's defaults. If a problem cannot be generated, it is left out with a
-    warning. If a task runs out of different questions, its remaining problems are left out with a warning.
+    of tasks that have levels; None for the library's defaults. A problem that cannot be generated is left out with a
+    warning, and so are the remaining problems of a task without other questions.
     """
 
     library_seeds = False
@@ -60,7 +58,7 @@ class EvaluationSet:
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """By task and question hash, the number of the problem with the question. Only if questions may repeat."""
+        """Numbers of problems, by task and question hash. Only tasks whose questions may repeat have entries."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
@@ -73,8 +71,7 @@ class EvaluationSet:
         """Yield the problems of `tasks` (None for all) that are not in `done`, each as soon as it is generated.
 
         `done` has pairs of a task and a number. The first problem of each task is generated first, then the second of
-        each task, and so on. In tasks whose questions may repeat, a done problem is generated again if a later problem
-        is missing, because the later problem must not repeat its question.
+        each task, and so on.
         """
         chosen = self.tasks if tasks is None else tasks
         positions = [(task, number) for number in range(self.samples_per_task) for task in chosen]
@@ -104,14 +101,13 @@ class EvaluationSet:
     async def has_question(self, problem: Problem) -> bool:
         """Return True if the set has the problem's question, ignoring whitespace.
 
-        Always return False if the task has so many questions that none repeats, unless the set uses the library's own
-        seeds. A problem of `composite` is also compared with the questions of the task that generated it.
+        A problem of `composite` is also compared with the questions of the task that generated the problem.
         """
         task = problem.task
         if task == COMPOSITE:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
         if task in self._many_questions and not self.library_seeds:
-            return False
+            return False  # the task has so many questions that none repeats
         question_hash = hash_without_whitespace(problem.question)
         return question_hash in await self._hashes_of(task) or question_hash in await self._hashes_of(COMPOSITE)
 

@@ -52,7 +52,7 @@ class TaskPlan:
 
     @property
     def all_params(self) -> dict[str, Mapping[str, object]]:
-        """The parameters for generation, by task: the user's, and for `composite` the tasks that it combines."""
+        """The parameters for generation, by task: those of the user, and a list of tasks for `composite`."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
@@ -197,13 +197,14 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
 def composite_params(
     tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, object]] | None = None
 ) -> dict[str, Mapping[str, object]]:
-    """Return {"composite": parameters} if `tasks` contains `composite`, which has no usable defaults; otherwise {}.
+    """Return {"composite": parameters} if `tasks` contains `composite`; otherwise {}.
 
-    `composite` combines the other tasks in `tasks` (if there are none, all `available` tasks), each with its `params`.
-    Tasks that are not from reasoning-gym, which have a slash in their names, are left out.
+    `composite` combines the other tasks in `tasks`, each with its `params`. Without other tasks, it combines all
+    `available` tasks. Only tasks of reasoning-gym can be combined.
     """
     if COMPOSITE not in tasks:
         return {}
+    # Names of tasks that are not from reasoning-gym have a slash.
     members = [name for name in tasks if name != COMPOSITE and "/" not in name]
     members = members or sorted(name for name in set(available) - {COMPOSITE} if "/" not in name)
     configs = {name: {"config": dict(config)} for name, config in (params or {}).items()}
@@ -242,7 +243,7 @@ def make_sampler(
 
 
 def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[str, float | None], float]:
-    """Return the measured number of different questions for each pair of a task and a level of the estimator."""
+    """Return the measured number of different questions, by task and level."""
     if settings.complexity_mode == "random":
         return {}
     return {
@@ -254,10 +255,10 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 
 
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
-    """Return the settings that affect the given `parts` of a run, together with the values in `more`, as JSON values.
+    """Return the settings that affect the given `parts` of a run, and the values in `more`, as JSON values.
 
-    A run can continue an earlier run if this function returns equal values for both. `tasks` lists the names of the
-    selected tasks, not the patterns in the settings, so that equal selections compare equal.
+    A run can continue an earlier run if this function returns equal values for both. `tasks` has names instead of
+    patterns, so that equal selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:
@@ -331,10 +332,10 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """Which problems an evaluation uses, and how often each is sampled (`repeats`).
+    """The problems of an evaluation, and the number of completions per problem (`repeats`).
 
-    `seed` is the seed of the set. `params` has the training parameters, by task, if `eval_level` is `training`. If
-    `system_prompt` is None, the training prompt is used.
+    `seed` is the seed of the set. `params` has the training parameters, by task, if `eval_level` is `training`. None as
+    `system_prompt` means the training prompt.
     """
 
     tasks: tuple[str, ...]

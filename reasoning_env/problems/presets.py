@@ -2,9 +2,9 @@
 
 `evaluations/published.py` has the published results.
 
-`rg-easy` and `rg-hard` are the zero-shot runs of the Reasoning Gym paper: 50 problems per task with the library's own
-seeds (45, 46, ...), without rejections, with the library's own system prompt, temperature 0.6, top_p 0.95, and 32,768
-tokens per completion.
+`rg-easy` and `rg-hard` are the zero-shot runs of the Reasoning Gym paper. Each task has 50 problems with the library's
+own seeds (45, 46, ...); no problem is rejected. The system prompt is the library's, temperature is 0.6, top_p is 0.95,
+and a completion has at most 32,768 tokens.
 """
 
 from __future__ import annotations
@@ -60,15 +60,14 @@ def preset_path(name: str) -> Path:
 class PresetSet(EvaluationSet):
     """The problems of a preset's tasks. No problem is rejected, and a failed problem is not replaced.
 
-    If a task fails MAX_FAILURES times in a row, its remaining problems are left out, because each further attempt may
-    take minutes.
+    If a task fails MAX_FAILURES times in a row, its remaining problems are left out.
     """
 
     library_seeds = True
 
     @cached_property
     def _limits(self) -> defaultdict[str, asyncio.Semaphore]:
-        """A semaphore for each task, for two generations at a time: a task that always fails is then detected early."""
+        """Limits each task to two generations at a time, so that few attempts are wasted if the task always fails."""
         return defaultdict(lambda: asyncio.Semaphore(2))
 
     @cached_property

@@ -4,12 +4,11 @@ A reference is written as `task:split:seed:level:library:question_hash:params`, 
 
     gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}
 
-`library` is the release that made the problem: the version of reasoning-gym, or `NAME@VERSION` of a module of
-`task_modules`. It ends in `+library` for problems of `rewards: library`, which every judge scores as the library does.
-`level` is `-` at the library's defaults, and `params` is JSON. In published evaluation sets, `seed` can be `45+3/50`:
-item 3 of a dataset of 50 items with the seed 45.
-
-A reference may come from anybody, so MAX_LENGTH and MAX_PARAMS_DEPTH limit its size.
+- `seed` can be `45+3/50` in published evaluation sets: item 3 of a dataset of 50 items with the seed 45.
+- `level` is `-` at the library's defaults.
+- `library` is the release that made the problem: the version of reasoning-gym, or `NAME@VERSION` of a module of
+  `task_modules`. If it ends in `+library` (`rewards: library`), every judge scores the problem as the library does.
+- `params` is JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ..errors import InvalidReferenceError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
-"""Maximum characters of a reference. A problem of `composite` with all tasks has the longest: 2,800 characters."""
+"""Maximum characters of a reference, which may come from anybody. The longest, of `composite`, have 2,800."""
 MAX_PARAMS_DEPTH = 32
 """Limit for the nesting of parameters. The parameters of `composite` have three levels, or four if there are lists."""
 AS_LIBRARY = "+library"
@@ -163,7 +162,7 @@ class Reference:
         )
 
     def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
-        """Return a spec of exactly this problem. `index` and `attempt`, its place in a stream, do not change it."""
+        """Return a spec of exactly this problem. `index` and `attempt` are the spec's place in a stream."""
         request = ProblemRequest(
             task=self.task,
             seed=self.seed,
@@ -181,7 +180,7 @@ class Reference:
         return hash_question(problem.question) == self.question_hash
 
     def check(self, problem: Problem, library: str) -> None:
-        """Raise InvalidReferenceError if `problem` has another question. `library` is the release that generated it."""
+        """Raise InvalidReferenceError unless `problem`, which the release `library` made, has the question."""
         if self.matches(problem):
             return
         cause = "the reference was altered"

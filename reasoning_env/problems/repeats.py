@@ -10,9 +10,9 @@ from collections.abc import Mapping
 class RepeatCounter:
     """Counts repeated questions by task, with a Bloom filter of 1 MiB.
 
-    After n different questions, a new question is mistaken for a repeated one with a chance of (1 - exp(-4 n /
-    2**23))**4 (Bloom, 1970): one in 50,000 after 100,000 questions, and 0.2 % after 500,000. A repeated question is
-    never mistaken for a new one.
+    A repeated question is never mistaken for a new one. After n different questions, a new question is mistaken for a
+    repeated one with a chance of (1 - exp(-4 n / 2**23))**4 (Bloom, 1970): one in 200,000 after 100,000 questions, and
+    0.2 % after 500,000.
     """
 
     BITS = 1 << 23

@@ -1,8 +1,8 @@
 """Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
 
-A draw is a pure function of the run seed, the instance, the position, the attempt and the sampler's present state. The
-state consists of quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates; no random
-generator is part of it. Specs are drawn before they are needed, and later observations do not change earlier draws.
+A draw depends only on the run seed, the session's number (`instance`), the position, the attempt and the sampler's
+present state: quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. Later
+observations do not change earlier draws.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class TaskSampler:
         return self._fixed_level if level is None else level
 
     def _estimate(self, task: str) -> Estimate:
-        """Return the estimates of a task, without excluded levels."""
+        """Return the estimates of a task at the levels that are not excluded."""
         assert self._estimator is not None
         estimate = self._estimator.estimate(task)
         return estimate.below(self.ceilings[task]) if task in self.ceilings else estimate

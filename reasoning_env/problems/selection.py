@@ -2,7 +2,7 @@
 
 A pattern is a name (`sudoku`), a glob over names (`*_sorting`), a category with a name or glob (`games/*`), or a whole
 category (`games`, or `category:games` if a task has the same name). Case is ignored. A pattern that matches no task is
-an error, so that a misspelt pattern is reported at startup.
+an error.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def select_tasks(
 ) -> tuple[str, ...]:
     """Return the names that match `selected` and not `excluded`, ordered by pattern, then by name.
 
-    If `selected` is empty or contains "all", every task matches. Raises ConfigError if a pattern matches no task (the
-    message suggests similar names), or if no task is left.
+    If `selected` is empty or contains "all", every task matches. Raises ConfigError if a pattern matches no task, or if
+    no task is left.
     """
     if not available:
         raise ConfigError("the library has no tasks", remedy="check the installation of reasoning-gym")

@@ -48,7 +48,7 @@ class SessionState(TypedDict):
     instance: NotRequired[Count]
     stream: StreamState
     sampler: dict[Name, list[ArmState]]
-    """By task, the estimator's counts for each level."""
+    """The estimator's counts, by task and level."""
 
 
 _STATE = TypeAdapter(SessionState)
@@ -65,7 +65,10 @@ def read_state(state: object) -> SessionState:
 
 
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
-    """Return as a list the spec of a problem that is not in flight, and its hash if an earlier run served it."""
+    """Return a drawn position that is not in flight, as a list that `PositionState` describes.
+
+    `question_hash` is the hash of the question, if the problem was in flight in an earlier run.
+    """
     reference = Reference(
         task=spec.task,
         split=spec.split,

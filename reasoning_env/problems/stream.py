@@ -10,13 +10,12 @@ A position of the stream goes through these states:
 | in flight | `_in_flight` | `next` returned its problem |
 | done | nowhere | its group was delivered or dropped |
 
-Problems are returned in the order of their indices. After a restart, problems that were in flight come first. `close`
-turns positions ahead into restored positions. It sets `_next_index` back to the first position without a spec, if any.
+Problems are returned in the order of their positions. After a restart, problems that were in flight come first. `close`
+turns positions ahead into restored positions, and sets `_next_index` back to the first position without a spec.
 
-The order does not depend on generation times or on killed workers, because the stream waits for the next problem, and
-generates the same problem again after an infrastructure error. A resumed run has the same order as an uninterrupted
-run. `giving_up.py` says when a position is drawn again, and when a level or a task is excluded. `state()` has all
-positions that were drawn and are not done.
+The order does not depend on generation times: the stream waits for the next problem, and generates the same problem
+again after an infrastructure error. A resumed run has the same order as an uninterrupted run. `state()` has all
+positions that were drawn and are not done. `giving_up.py` says when a position is drawn again.
 """
 
 from __future__ import annotations
@@ -51,11 +50,12 @@ class ExhaustedError(GenerationError):
 
 
 class DrawAttempts:
-    """Counts rejected and failed draws since the last served problem, and raises an error at the limits.
+    """Counts rejected and failed draws since the last usable problem, and raises an error at the limits.
 
-    `giving_up.py` has the limits for rejected draws. The limit for failures is `max_failures`; with 1, the first
-    failure is raised unchanged. A resumed run passes its counts of `rejected` draws and, among them, of `repeats` of an
-    earlier question.
+    Args:
+        max_failures: Limit of failures in a row. With 1, the first failure is raised unchanged.
+        rejected: Number of earlier rejected draws in a row.
+        repeats: How many of these draws repeated a question.
     """
 
     def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:
@@ -85,7 +85,7 @@ class DrawAttempts:
             raise GenerationError(f"{self._failures.count} failures in a row, the last: {error}") from error
 
     def succeed(self) -> None:
-        """Set the counts of rejected and failed draws in a row to 0 after a draw that gave a usable problem."""
+        """Set all counts to 0 after a draw that gave a usable problem."""
         self.rejected = self.repeats = 0
         self._failures.end()
 
@@ -113,8 +113,7 @@ async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries
 async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
     """Generate a problem. After an infrastructure error, generate the same problem again, without a limit of tries.
 
-    Another problem in its place would change the stream or the evaluation. Raises GenerationError if the task
-    cannot generate the problem, and ClosedError if the generator is closed.
+    Raises GenerationError if the task cannot generate the problem, and ClosedError if the generator is closed.
     """
     for pause_s in pauses():
         try:
@@ -139,7 +138,7 @@ class _Ready(Generic[T]):
 class _Position(Generic[T]):
     """A position of the stream: its spec, which a redraw replaces, and the running generation.
 
-    `question_hash` is set if the problem was in flight in an earlier run. The question must then have this hash.
+    If the problem was in flight in an earlier run, `question_hash` is the hash that its question must have.
     """
 
     index: int
@@ -160,10 +159,10 @@ class _InFlight:
 
 
 class Exclusions:
-    """Stops draws of tasks that fail repeatedly, and of levels whose problems mostly exceed the token limit.
+    """Excludes tasks that fail repeatedly, and levels whose problems mostly exceed the token limit, from all draws.
 
     Args:
-        sampler: Stops drawing the excluded tasks and levels.
+        sampler: The sampler, which then no longer draws these tasks and levels.
         state: The result of `state()` in an earlier run; other keys are ignored.
     """
 
@@ -212,10 +211,10 @@ class Exclusions:
         self._logged_tasks.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Record whether a problem fits: whether the token limit leaves room for a completion after its prompt.
+        """Record whether the prompt and the expected answer of a problem fit into the token limit.
 
-        Log the first problem of a task that does not fit. If most problems of a level do not fit, exclude the level,
-        unless it is the lowest or fixed. Raises ConfigError if none of the first MAX_UNFIT problems fits.
+        If most problems of a level do not fit, exclude the level, unless it is the lowest or fixed. Raises ConfigError
+        if none of the first MAX_UNFIT problems fits.
         """
         task = problem.task
         level = problem.level
@@ -249,21 +248,21 @@ class Exclusions:
 class ProblemStream(Generic[T]):
     """Generates problems ahead of demand. `next` returns them in order, `done` marks them as finished.
 
-    It generates in advance twice as many problems as have been in flight at the same time so far, but at least
-    `min_ahead` and at most `max_ahead`.
+    The stream generates problems in advance: twice the highest number of problems that were in flight at once, but at
+    least `min_ahead` and at most `max_ahead`.
 
     Args:
         deadline_s: Seconds that the generation of a problem may take.
         prepare: Converts a generated problem to the object that `next` returns. If `prepare` returns a Rejection
             instead, the stream draws another problem for the same position.
-        state: The result of `state()` in an earlier run. Its positions are served first, in their order.
+        state: The result of `state()` in an earlier run. The positions in the state are served first.
         done: Indices of positions to skip.
     """
 
     min_ahead = 8
     """Minimum number of problems to generate in advance. A small number lets levels adapt fast."""
     max_ahead = 256
-    """Maximum number of problems to generate in advance. The number grows with the problems that are not `done`."""
+    """Maximum number of problems to generate in advance."""
 
     def __init__(
         self,
@@ -382,7 +381,7 @@ class ProblemStream(Generic[T]):
             )
 
     def _first_undrawn(self) -> int:
-        """Return the first index that has no spec, because it was not drawn yet or no task was left for it."""
+        """Return the first index without a spec: an index that was not drawn, or was drawn when no task was left."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
@@ -417,7 +416,7 @@ class ProblemStream(Generic[T]):
                 return ready
 
     async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
-        """Generate and prepare a position's problem. After a rejection, first draw a new spec of the same task."""
+        """Generate and prepare a position's problem. If `number` is above 0, first draw a new spec of the task."""
         assert position.spec is not None
         if number > 0:
             position.redraw(self._sampler.redraw(position.spec))
@@ -443,7 +442,7 @@ class ProblemStream(Generic[T]):
             raise GenerationError(message)
 
     def _count_clamped(self, spec: ProblemSpec, problem: Problem) -> None:
-        """Count a problem whose level differs from the drawn level, because the drawn level has no valid parameters."""
+        """Count a problem that has a different level than drawn, because the drawn level has no valid parameters."""
         if spec.level is None or problem.level is None or problem.level == nearest_level(spec.level):
             return
         self._clamped[spec.task] += 1
