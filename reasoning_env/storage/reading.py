@@ -59,10 +59,10 @@ class Malformed:
 
 
 def read_values(path: Path) -> Iterator[tuple[int, object]]:
-    """Yield the JSON values of a file of lines (plain or gzip), each with the number of its line, from 1.
+    """Yield each JSON value of a file of lines (plain or gzip), with the number of its line, from 1.
 
-    Yield a Malformed for a line that cannot be parsed. Skip blank lines. Raises OSError for a file that cannot be read,
-    or that is not a regular file.
+    Yield a Malformed for a line that cannot be parsed. Skip blank lines. Raises OSError for a file that cannot be read
+    or is not a regular file.
     """
     with ExitStack() as stack:
         # Binary mode, because text mode also ends lines at a lone carriage return.

@@ -107,7 +107,7 @@ class DifficultyMap:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
         If the library's config rejects the parameters, use the nearest valid level; of two equally near levels, the
-        lower one. If an attribute has few values, the random number `draw` in [0, 1) picks one of them. For the task
+        lower one. The random number `draw` in [0, 1) picks the value of an attribute with few values. For the task
         `composite`, `overrides` must list the member tasks, and the members get the parameters of the level.
 
         Raises:

@@ -249,9 +249,10 @@ class WorkerPool:
         return [str(fault) for fault in await query_parameters(self._replace, asked, "faults", tasks)]
 
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
-        """Return the parameters of tasks, by task and name. Each has a `default` and, if levels change it, `levels`.
+        """Return the parameters of tasks, by task and name. Each parameter has a `default`.
 
-        `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if a worker cannot reply.
+        A parameter that levels change also has `levels`: its values at the levels 0.0, 0.5 and 1.0. Raises WorkerError
+        if a worker cannot reply.
         """
         return dict(await query_parameters(self._replace, {"describe": list(tasks)}, "described", tasks))
 

@@ -24,8 +24,8 @@ ORDER = struct.Struct("!IB?")
 whether the worker to kill closed its socket. A worker is forked only if a socket for its frames is attached to the
 order."""
 OUT_OF_MEMORY_STATUS = 12
-"""Exit status of a worker that reached its memory limit (the value of ENOMEM). The fork server also reports it for a
-worker that took much memory and that the kernel killed for lack of memory."""
+"""Exit status of a worker that reached its memory limit, or that the kernel killed for lack of memory. The value is
+that of ENOMEM."""
 DISCONNECTED_STATUS = 256
 """Stands for the exit status of a worker that closed its socket and kept running. No process can exit with it."""
 FATAL_SIGNALS = frozenset({
@@ -33,8 +33,8 @@ FATAL_SIGNALS = frozenset({
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # sent by timers of the process
     *(signal.SIGPIPE, signal.SIGXFSZ),  # caused by writing to a closed socket, or beyond the file size limit
 })  # fmt: skip
-"""Signals that a process causes by its own code. Other signals, such as SIGKILL and SIGTERM, count as sent by other
-processes. Without seccomp, this may be wrong, because a worker can then send them to itself."""
+"""Signals that count as caused by the process itself. Other signals, such as SIGKILL and SIGTERM, count as sent by
+other processes, although a worker without seccomp can send them to itself."""
 
 
 class ProtocolFault(Exception):

@@ -459,9 +459,9 @@ exit 60 93           exit_group 231 94    clone 56 220         set_robust_list 2
 """All system calls that a verifier worker may make: name, number on x86_64, number on aarch64 (- if there is none).
 
 Verifiers, numpy, sympy, scipy and score functions with threads make these calls on Python 3.11 to 3.13, or would make
-them with another C library. In traces of all tasks, of RLVE's 400 environments and of score functions with two dozen
-libraries, the filter refused only calls that write files, open sockets or start threads without permission, clone3
-(libraries then use clone), and libselinux's call of statfs. Reasons for some entries:
+them with another C library. In traces of all tasks, of RLVE's 400 environments and of two dozen libraries, the filter
+refused only these calls: to write files, to open sockets, to start threads without permission, clone3 (libraries then
+use clone), and libselinux's statfs. Reasons for some entries:
 
 - recvfrom, sendto: Python's sockets use these calls. The worker's only socket is connected to the main process.
 - mbind: OpenBLAS uses it for its own buffers.

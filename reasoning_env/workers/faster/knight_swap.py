@@ -4,13 +4,13 @@ The library searches with frozensets of names, in about 380 calls per item, most
 results are the same:
 
 - A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the square
-  colour of one knight, so the squares show whether the number of moves is even, and therefore which side moves next.
+  colour of one knight, so the squares show which side moves next.
 - Moves are reversible, so a solution read backwards, with the sides exchanged, is a solution. So the search stops after
   half of a solution's moves: a solution exists if a reached position is also reached with its sides exchanged.
 - No move leads out of the set of positions that a failed search reached. A later search on the same board also fails if
   its start is in this set and its goal is not.
-- Of the shortest paths, the library's breadth-first search returns the first in the order of moves. So `Solution` takes
-  the first move at each step that stays on a shortest path. The order of moves is the same, because `Solution` builds
+- The library's breadth-first search returns the shortest path that comes first in the order of moves. At each step,
+  `Solution` takes the first move that is on a shortest path. The order of moves is the same, because `Solution` builds
   its frozensets as the library does.
 """
 

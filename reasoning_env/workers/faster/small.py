@@ -45,6 +45,7 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 
     board = boards[-1]
     for _step in range(timesteps - 1):
+        # `roll`, because the board is a torus
         rows = board + roll(board, 1, 0) + roll(board, -1, 0)
         blocks = rows + roll(rows, 1, 1) + roll(rows, -1, 1)
         board = ((blocks == 3) | (blocks == 4) & (board == 1)).astype(board.dtype)
@@ -54,7 +55,7 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 def install_game_of_life(module: Any) -> None:
     """Make the task count the neighbours of all cells at once. cellpylib counts them cell by cell.
 
-    The last board, the only one that the library uses, is the same. The board is a torus, hence `numpy.roll`. By
-    Conway's rule, a cell lives on the next board if its block of nine has three live cells, or four including itself.
+    The last board, the only one that the library uses, is the same: by Conway's rule, a cell lives if its block of nine
+    had three live cells, or four including itself.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
