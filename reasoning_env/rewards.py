@@ -1,6 +1,6 @@
 """Reward completions: extract the answer, have verifier workers score it, and apply the length penalty.
 
-Completions are hostile text, so the time of every function is linear in the length of the completion.
+Completions are hostile text, so every function takes linear time.
 """
 
 from __future__ import annotations

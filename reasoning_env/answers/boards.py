@@ -40,8 +40,8 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Matches answers that are no boards: a determinant, with `\vert` or with bars on separate lines, and an answer with a
-null character, because `_row` marks cells with null characters."""
+r"""Matches answers that are no boards: determinants, and answers with null characters, with which `_row` marks
+cells."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
 """A string that ends, but does not begin, with a quote: a prime, as in the transposed matrix `[1 2; 3 4]'`."""
@@ -114,12 +114,9 @@ class _Layout:
         return re.sub(CELL, lambda match: next(in_order), self.text)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # all answers of a group belong to the same problem
 def _layout(right: str) -> _Layout | None:
-    """Return the layout of the expected answer `right`; None if `right` is not a board.
-
-    One layout is cached, because all answers of a group belong to the same problem.
-    """
+    """Return the layout of the expected answer `right`; None if `right` is not a board."""
     rows = [row for row in (re.findall(CELL, line) for line in right.split("\n")) if row]
     if not rows or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
         return None

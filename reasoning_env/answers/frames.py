@@ -1,7 +1,7 @@
 """Remove frames from an answer. A frame is formatting around the whole answer: bold, code fences, `Answer:`.
 
 FRAMES lists the frames of all tasks. A task also declares names of its result, such as `GCD` in `GCD: 4`. A pattern
-must match the whole string, so words beside an answer are never removed. Each pattern takes linear time.
+must match the whole string, so words beside an answer are never removed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ def outermost_frame(
 ) -> tuple[str, str] | None:
     """Return the name of the outermost frame and the string inside the frame; None if `text` has no frame.
 
-    The name of a result is a frame too: `gcd = 4`. The problem's numbers may follow the name: `gcd(8, 12) = 4`.
-
-    With `ends_in_full_stop`, a full stop is removed only after a quote, a bracket, `*` or `$`.
+    A result's name is a frame too: `gcd = 4`, or `gcd(8, 12) = 4` if `numbers` are 8 and 12. With `ends_in_full_stop`,
+    a full stop is removed only after a quote, a bracket, `*` or `$`.
     """
     if UNFRAMED.fullmatch(text):
         return None

@@ -25,9 +25,9 @@ FIELD = re.compile(r"\{(\w+)\}")
 """A key of the metadata in braces, as in `AnswerRules.result_names`."""
 LEAST_PARTIAL = 1e-6
 """Scores below this limit become 0, because a trainer that normalises advantages would amplify tiny differences."""
+# Scores must not depend on the limits of Python's parsers, which are higher and differ between versions.
 MAX_NESTED_BRACKETS = 100
-"""Limit for brackets that are open at the same time; right answers have at most 6. Without this limit, scores would
-depend on the limits of Python's parsers, which differ between versions."""
+"""Limit for brackets that are open at the same time. Right answers have at most 6."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Scorer:
       score of the library's verifier counts.
     - `accepts_forms`: if True, remove formatting and read other notations.
     - `with_tags`: if True, also score the answer inside answer tags.
-    - `frames`: names of the formatting that was removed from the answer that was scored last.
+    - `frames`: names of the formatting that was removed from the last answer.
     """
 
     rules: AnswerRules
@@ -67,8 +67,7 @@ class Scorer:
         """Return the highest score of an answer's candidates. Set `self.frames` to the names of the removed formatting.
 
         A candidate scores 0 if the verifier raises an error. If the verifier raises for every candidate, raise the last
-        error, but return 0 if rewards are strict and the verifier can score the right answer. Raises MemoryError at
-        once.
+        error, but return 0 if rewards are strict and the verifier can score the right answer.
         """
         self.frames = ()
         self._has_code = False

@@ -85,9 +85,9 @@ def sequence(
 ) -> AnswerType:
     """Make the answer type of sequences of words, moves or numbers, with or without brackets and quotes.
 
-    - `token` and `joint`: the patterns of an element, and of what separates elements.
-    - `length`: elements of so many characters need no separator; 0 if all elements need one.
-    - `spell` and `write`: for the verifier, convert each element, and join the elements.
+    - `token` and `joint`: the patterns of elements and of separators.
+    - `length`: elements of this length need no separator; 0 if all elements need one.
+    - `spell` and `write`: convert each element and join the elements for the verifier.
     """
     element = re.compile(token)
     side_by_side = re.compile(f"(?:{token})+") if length else None

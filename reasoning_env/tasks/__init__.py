@@ -1,7 +1,7 @@
 """The library's tasks. Each task has one declaration with everything that the project knows about the task.
 
-No other package names a task. Code that treats some tasks differently calls `find_task` and reads a field of the
-declaration. Importing the declarations does not import reasoning-gym or sympy.
+No other package names a task: to treat some tasks differently, read a field of `find_task(name)`. Importing the
+declarations does not import reasoning-gym or sympy.
 """
 
 from __future__ import annotations

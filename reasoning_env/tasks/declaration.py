@@ -33,15 +33,14 @@ class FieldLevels:
     """Levels that replace the library's levels of one config field or of a range, easiest first.
 
     A range has two fields, for its lower and its upper bound. A level of a range is a pair of numbers, or one number
-    for both fields. A difficulty between two levels gives a number between theirs. `reason` says what is wrong with the
-    library's levels.
+    for both fields. `reason` says what is wrong with the library's levels.
     """
 
     fields: tuple[str, ...]
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """If True, the seed picks one of the two nearest levels instead of interpolating. For fields with few values."""
+    """If True, the seed picks one of the two nearest levels. If False, numbers between two levels are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ class Clarification:
     - `ambiguity`: what is unclear in the library's question.
     - `wording`: what the clarified question adds. Braces mark a word that depends on the problem, and ` / ` separates
       additions to different questions.
-    - `rewrite`: returns the clarified question of an entry. A question that is clear, or has unknown wording, is
-      returned unchanged.
+    - `rewrite`: returns the clarified question of an entry. It returns a clear question unchanged.
     """
 
     ambiguity: str
@@ -144,8 +142,8 @@ class Replacement:
     """Faster functions for one module of the library, or for the modules of a package.
 
     - `installer`: the function of `workers/faster/` that installs the faster functions, as `module.function`.
-    - `fingerprint`: the first 16 hexadecimal digits of the SHA-256 of the files of `module`. Other files keep their
-      functions, because faster functions are proven to make the same problems only for these files.
+    - `fingerprint`: the first 16 hexadecimal digits of the SHA-256 of the module's files. Files with another hash keep
+      the library's functions.
     """
 
     module: str

@@ -113,7 +113,7 @@ def _grouping_ignores_letters(entry: Entry) -> bool:
 def groupings(words: Sequence[str]) -> list[list[list[str]]]:
     """Return six ways to divide a list of words into groups of neighbours.
 
-    A group has words of equal length, words with the same first letter, or simply the next 2, 3, 4 or 5 words.
+    A group has words of equal length, words with the same first letter, or the next 2, 3, 4 or 5 words.
     """
     by_length = [list(group) for _, group in groupby(words, len)]
     by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]

@@ -78,7 +78,8 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 
 class _Part(NamedTuple):
-    """The value of a part of a polynomial. `varies`: the part has variables. `is_sum`: it is a sum with variables."""
+    """The value of a part of a polynomial. `varies`: the part has variables. `is_sum`: the part is a sum with
+    variables."""
 
     value: Fraction
     varies: bool = False
@@ -252,7 +253,7 @@ class _Numeric(Arithmetic[mpmath.mpf]):
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
         self.has_usual_sizes = True
-        """False once a value is so large that it could hide a term, or so small that another term could hide it."""
+        """False once a value is so large, or so small, that one term could hide another."""
         self._context = context
         self._values = {
             **{name: context.mpf(value) for name, value in others.items()},

@@ -69,7 +69,7 @@ def concludes(answer: str, premises: Iterable[str]) -> bool:
     """Return True if all premises together imply the formula `answer`, but single premises do not.
 
     To check single premises, replace each part of the formula that one premise implies by true, and each part that one
-    premise refutes by false. Single premises imply a formula that is then always true, such as `P ∧ Q` from P and Q.
+    premise refutes by false. If the result is always true, single premises imply the formula, as P and Q imply `P ∧ Q`.
 
     Raises ValueError if `answer` is not a formula.
     """

@@ -223,7 +223,7 @@ def _first(values: Iterator[Any], *, until: bool) -> Any:
 
 
 class Literal:
-    """A string literal. SymPy would execute a plain string as code. For this class, it calls the safe `_sympy_`."""
+    """A string literal. SymPy would execute a plain string as code, but calls the safe `_sympy_` of this class."""
 
     def __init__(self, text: str) -> None:
         self._text = text
