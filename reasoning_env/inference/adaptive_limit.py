@@ -32,7 +32,7 @@ class AdaptiveLimit:
     # 20 to 130 refusals. With a growth of 2.0, they get up to 260 refusals.
 
     MARGIN = 1.05
-    """The wait that the server asks for is multiplied by this to get the length of a span; network delays differ."""
+    """A span is as long as the wait that the server asks for, times this factor. Network delays differ."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 ServerT = TypeVar("ServerT", bound=BaseModel)
 
 PATIENCE_S = 30.0
-"""Default number of seconds to wait for a server at startup. A user waits for the command, so the time is short."""
+"""Default number of seconds to wait for a server at startup."""
 AWAY_LIMIT_S = 600.0
 """`process` and `evaluate` wait at least this long for a server that worked before: a restart takes minutes."""
 PROBE_S = 30.0
@@ -324,7 +324,7 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 
 
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
-    """Select the first of a completer's formats that returns a token. If a format is selected already, try only that.
+    """Select the first of a completer's formats that gives a generated token. Try only the selected format, if any.
 
     Returns None if a format works, else a failed format and its error. Raises ServerError if the server supports none
     of several formats, or returns no token.
@@ -380,8 +380,8 @@ async def find_format(completer: Completer, prompt: Prompt, options: RequestOpti
 def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
     """Return True if an error may mean that the server does not support this format.
 
-    For chat completions, return True only if the endpoint or the chat template is missing. A 404 is no sign of this if
-    the server may lack the model, or if the URL may lack `/v1`.
+    For chat completions, return True only if the endpoint or the chat template is missing. A 404 that may have another
+    cause (the model's name, or a missing `/v1` in the URL) does not count.
     """
     failure = explain_failure(error)
     if failure.status in (401, 403):
@@ -398,7 +398,7 @@ def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
 async def check_servers(
     list_completers: Callable[[], Sequence[Completer]], prompt: Prompt, options: RequestOptions, timeout_s: float
 ) -> None:
-    """Wait until a server has returned a token. Detect the servers' reply formats. `timeout_s` may be infinite.
+    """Wait until a server has generated a token. Detect the servers' reply formats. `timeout_s` may be infinite.
 
     Raises:
         ServerError: A server refuses the request, or sends no completion.

@@ -400,7 +400,7 @@ class Timeouts:
 
     - `reply_s`: one attempt; None for no limit.
     - `outage_s`: how long all requests may fail, or all servers may be unhealthy; infinite for no limit.
-    - `away_s`: if longer than `outage_s`, the limit while no server answers at all, because servers may be restarting.
+    - `away_s`: replaces a shorter `outage_s` while no server answers at all, because servers may be restarting.
     - `tries`: the maximum number of attempts. If set, `outage_s` has no effect, and attempts have no pauses.
     """
 
@@ -416,9 +416,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     `history` already contains `failure`. The first rule that applies decides:
 
     1. A timeout while other requests succeeded: give up. The server works, and this prompt takes too long.
-    2. A refusal: give up. If no request has ever succeeded, not even at startup, return a RefusedError, which ends the
-       run, because the server will refuse all requests. With an infinite `limits.outage_s`, as in `serve`, return a
-       ServerError, which does not end the run, because the user may replace the server.
+    2. A refusal: give up. If no request has ever succeeded, and `limits.outage_s` is finite, return a RefusedError,
+       which ends the run.
     3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up. This prompt causes the failures.
     4. `limits.tries` failures: give up.
     5. Requests of all groups have failed for `limits.outage_s`: give up. While no server answers, the limit is at
@@ -429,6 +428,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     if failure.timed_out and history.others_succeeded:
         return TimeoutError(f"a request got no reply within the time limit, although other requests succeeded ({said})")
     if failure.kind is FailureKind.REFUSED:
+        # With an infinite limit, as in `serve`, the user may replace the server.
         is_first = history.successes == 0 and math.isfinite(limits.outage_s)
         refused = RefusedError if is_first else ServerError
         return refused(f"the inference server refuses requests ({said})", remedy=failure.remedy)

@@ -318,7 +318,7 @@ class ServedModel:
     # ---- at the start
 
     async def check(self, timeout_s: float) -> None:
-        """Wait until a server has returned a token. Raises the errors of `check_servers`."""
+        """Wait until a server has generated a token. Raises the errors of `check_servers`."""
         await check_servers(self._completers, self.prompt(HELLO), self._options, timeout_s)
         self._patience.note_success()
 

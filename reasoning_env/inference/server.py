@@ -65,7 +65,7 @@ T = TypeVar("T")
 class RequestOptions:
     """Options of all requests, from the settings.
 
-    - `stop_after_answer`: end generation with the first closing answer tag. None: only for text completions, not chat.
+    - `stop_after_answer`: end generation with the first closing answer tag. None: only for text completions.
     - `template_options`: options of the chat template, for servers that apply it.
     - `reasoning_effort`: for chat requests; None to use the server's default.
     - `keep_special_tokens`: request texts with special tokens, because some models mark thinking with them.
@@ -77,11 +77,11 @@ class RequestOptions:
     keep_special_tokens: bool = False
 
     def stops(self, kind: ReplyKind) -> bool:
-        """Return whether requests for this kind of replies end generation with the first closing answer tag."""
+        """Return True if requests for replies of `kind` end generation with the first closing answer tag."""
         return kind is ReplyKind.TEXT if self.stop_after_answer is None else self.stop_after_answer
 
     def of(self, kind: ReplyKind) -> dict[str, object]:
-        """Return the parameters that these options add to requests for this kind of replies."""
+        """Return the parameters that these options add to requests for replies of `kind`."""
         parameters: dict[str, object] = {}
         if self.stops(kind):
             parameters["stop"] = [ANSWER_END]
@@ -142,8 +142,7 @@ REACH_POLL_S = 1.0
 CONNECT_S = 2.0
 """Time limit of an attempt to connect. A server on the same network accepts within milliseconds."""
 AWAY_S = 10.0
-"""Requests to a server are ended after the server has been unreachable for this many seconds. During a shorter network
-failure, the requests stay open and still get their replies."""
+"""Requests are ended after the server has been unreachable for this many seconds."""
 
 
 class Reachability:
@@ -163,8 +162,7 @@ class Reachability:
         self._away_since: float | None = None
         self._was_refused = False
         self._lost_before = -math.inf
-        """Requests that were sent before this time are lost. The time is updated when a server that refused connections
-        accepts them again, and every AWAY_S while the server is unreachable."""
+        """Requests that were sent before this time are lost."""
         self._tried_at = -math.inf
 
     @cached_property
@@ -240,7 +238,7 @@ class Server:
 
     Args:
         settings: The key and the headers are sent as they are.
-        formats: The first format that gives a token is used. A single format is not tested.
+        formats: The first format for which the server generates a token is used. A single format is not tested.
         slots: Limits of the requests in flight, by split ("train", "eval").
         on_reply: Called after each successful request with the split and the duration in seconds.
     """
@@ -261,7 +259,7 @@ class Server:
         self._on_reply = on_reply
         self._under_way = 0
         self._refusals = Refusals(settings.stream) if settings.stream == "always" else None
-        """What the server refuses; None before the first failed request, unless `settings.stream` is `always`."""
+        """Changes requests so that the server accepts them. None if no change is needed so far."""
         self._limit: AdaptiveLimit | None = None
         """Limits the rate of requests; None until the server refuses a request because it is overloaded."""
         self._sent = 0
@@ -351,9 +349,9 @@ class Server:
         reply_s: float | None = None,
         at_once: bool = False,
     ) -> ServerReply:
-        """Send a request. If the server refuses a part of it, change the request and send it again.
+        """Send a request and return the reply. If the server refuses a part of the request, send a changed request.
 
-        Requests for tokens are not changed. If `at_once` is True, the request ignores the server's rate limit.
+        Requests in token formats are never changed. If `at_once` is True, ignore the server's rate limit.
 
         Raises:
             StatusError: The server answers with a status of 300 or more.
@@ -440,7 +438,7 @@ class Server:
         return find_context_length(models, self._model)
 
     async def read_text(self, text: str) -> list[int] | int | None:
-        """Return the tokens into which the server splits a text, or only their number; None if it sends neither.
+        """Return the server's tokens for a text, or only the number of tokens; None if the server sends neither.
 
         Raises the errors of `ask`.
         """
@@ -525,7 +523,7 @@ async def _check_response(response: aiohttp.ClientResponse) -> None:
 
 
 def is_empty(completion: ServedCompletion) -> bool:
-    """Return True if a completion of tokens has no tokens, or a completion of text has neither text nor thinking."""
+    """Return True if a TokenCompletion has no tokens, or a TextCompletion has neither text nor thinking."""
     if isinstance(completion, TokenCompletion):
         return len(completion.tokens) == 0
     return not completion.text and not completion.thinking

@@ -106,7 +106,7 @@ def _find_total(message: str, sent: int, numbers: set[int]) -> int | None:
 
 
 def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return the context length minus the prompt's length, if the message has both numbers."""
+    """Return the context length minus the prompt's length, if the error message has both numbers."""
     total = _find_total(message, sent, set(others))
     labelled = [each for each in _numbers_matching(_PROMPT_SIZE, message) if each in others]
     if total is not None:
@@ -126,7 +126,7 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
 
 
 def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens: int) -> AllowedTokens | None:
-    """Return the message's largest number below `sent`; if there is none, the context length minus `prompt_tokens`."""
+    """Return the error message's largest number below `sent`, else the context length minus `prompt_tokens`."""
     if smaller := [each for each in others if each < sent]:
         return AllowedTokens(max(smaller))
     if _SPEAKS_OF_PROMPT.search(message):

@@ -110,7 +110,7 @@ def read_token_number(value: object) -> int | None:
 
 
 def read_name(value: object) -> str:
-    """Return the name of a model in a form that is safe to print; "" for a value that is not a string."""
+    """Return a model's name with control characters escaped; "" for a value that is not a string."""
     return printable(value, MAX_NAME_CHARACTERS) if isinstance(value, str) else ""
 
 
@@ -166,9 +166,9 @@ def read_finish_reason(finish_reason: object, stop_reason: object = None) -> str
 
 
 class PlainChat:
-    """Replaces a ChatFormat if the server applies the chat template: prompts contain messages only.
+    """Replaces a ChatFormat if the server applies the chat template.
 
-    Without a tokenizer, the model's format of thinking is unknown, so `auto` recognizes `<think>` only.
+    Prompts contain messages only. If `thinking` is `auto`, only `<think>` marks thinking.
     """
 
     hides_thinking = False

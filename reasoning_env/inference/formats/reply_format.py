@@ -84,7 +84,7 @@ class SentRequest:
     """A request that the server answered.
 
     - `requested`: the fields that the settings ask for, with OpenAI's names.
-    - `sent`: the fields that were sent, without or instead of those that the server refuses.
+    - `sent`: the fields that were sent, changed if the server refused some of them.
     - `model`: the model's name in the reply; "" if the reply has no name.
     """
 
