@@ -42,10 +42,16 @@ def reasoning_gym(
 ) -> Task:
     """Make the task: `limit` problems of each task of `tasks`, or of a preset.
 
-    `tasks` are names, globs or categories, separated by commas or as a list, because Inspect's command line converts a
-    value with commas to a list. `task_modules` are modules with your own tasks. `checkout` is the folder of another
-    reasoning-gym. `settings` are more settings of `Bridge`: `-T 'settings={"rewards": "library", "eval_level": 0.5}'`.
+    Args:
+        tasks: Names, globs or categories, separated by commas or as a list.
+        preset: `rg-easy` or `rg-hard`, the set of a published evaluation.
+        limit: Number of problems of each task.
+        seed: Seed of the problems.
+        task_modules: Modules with your own tasks.
+        checkout: The folder of another reasoning-gym.
+        settings: More settings of `Bridge`: `-T 'settings={"rewards": "library", "eval_level": 0.5}'`.
     """
+    # Inspect's command line converts a value with commas to a list.
     chosen: dict[str, object] = {**(settings or {}), "tasks": _joined(tasks), "eval_preset": preset, "eval_seed": seed}
     chosen |= {"task_modules": _joined(task_modules), "checkout": checkout}
     if limit is not None:

@@ -15,11 +15,11 @@ The first rank generates the rows and sends them to the other ranks. Each rank j
 rank updates the sampler with the verdicts of all ranks. After an infrastructure error the reward is None, and TRL
 excludes this completion from the group.
 
+To judge the completions of your own data set with any score function:
+
     with Bridge(score="my_rewards:score") as bridge:
         trainer = GRPOTrainer(model, reward_funcs=score_reward(bridge), args=args, train_dataset=your_rows)
         trainer.train()
-
-judges the completions of your own data set with any score function.
 """
 
 from __future__ import annotations

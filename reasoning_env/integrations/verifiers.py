@@ -89,16 +89,19 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
 
 class ReasoningGymConfig(vf.TasksetConfig):
-    """`tasks` are names, globs or categories, separated by commas.
+    """The options of the taskset.
 
-    `level` is a difficulty from 0 to 1, or `random`, which draws a level for each training problem. Without `level`,
-    problems have the library's default parameters.
-
-    `evaluation` selects the fixed evaluation set instead of endless training problems. `preset` (`rg-easy`, `rg-hard`)
-    selects the set of a published evaluation. `num_eval_samples_per_task` is the number of problems per task in a set.
-    `seed` defaults to 42 for training, and to 123 for evaluation. `system_message` replaces the system prompt; "" omits
-    it. `task_modules`, separated by commas, are modules with your own tasks. `checkout` is the folder of another
-    reasoning-gym. `settings` are more settings of `Bridge`, such as `{"rewards": "plain"}`.
+    - `tasks`: names, globs or categories, separated by commas
+    - `seed`: None means 42 for training, and 123 for evaluation.
+    - `level`: a difficulty from 0 to 1, or `random` for a random level of each training problem. None means the
+      library's default parameters.
+    - `evaluation`: use the fixed evaluation set instead of endless training problems
+    - `preset`: `rg-easy` or `rg-hard`, the set of a published evaluation
+    - `num_eval_samples_per_task`: number of problems per task in an evaluation
+    - `system_message`: replaces the system prompt; "" omits the prompt
+    - `task_modules`: modules with your own tasks, separated by commas
+    - `checkout`: the folder of another reasoning-gym
+    - `settings`: more settings of `Bridge`, such as `{"rewards": "plain"}`
     """
 
     tasks: str = "all"

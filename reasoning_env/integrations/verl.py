@@ -7,9 +7,9 @@ verl's reward managers `naive`, `dapo`, `gdpo` and `rate_limited` call the corou
 call coroutines, so use the name `compute_score_blocking` with it. The older managers in `verl.workers.reward_manager`
 are not supported; `main_ppo` of verl 0.9.1 does not use them.
 
-After an infrastructure error, judging is retried, and a persisting error is raised. If the environment
-variable `REASONING_JUDGE_URL` is set, all reward workers use this `judge` server. Otherwise each reward worker starts
-its own pool of processes. The pool's settings, such as modules with your own tasks, are in `reward_kwargs.settings`:
+After an infrastructure error, judging is retried, and a persisting error is raised. If the environment variable
+`REASONING_JUDGE_URL` is set, all reward workers use this `judge` server. Otherwise each reward worker starts its own
+pool of processes. The pool's settings, such as modules with your own tasks, are in `reward_kwargs.settings`:
 
     +reward.custom_reward_function.reward_kwargs.settings.task_modules=[/data/my_tasks.py]
 
