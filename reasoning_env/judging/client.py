@@ -147,7 +147,7 @@ class _JudgeReply:
 
 
 def judge_token() -> str | None:
-    """Return the token that the server requires and clients send, from TOKEN_VARIABLE; None if it is not set.
+    """Return the value of TOKEN_VARIABLE; None if the variable is not set.
 
     Raises ConfigError for a token that HTTP headers cannot transport unchanged.
     """

@@ -166,9 +166,9 @@ def merge_settings(
 
 
 def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
-    """Return all settings as the content of a `--config` file, without secrets (API keys and headers of servers).
+    """Return all settings as the content of a `--config` file, without the API keys and headers of servers.
 
-    The text is ASCII, so that the terminal's encoding cannot change it.
+    The content is ASCII, so it does not depend on the terminal's encoding.
     """
     shown = [server.model_dump(mode="json") for server in servers]
     for server in shown:

@@ -78,8 +78,7 @@ class CommandParser(argparse.ArgumentParser):
     def _check_written(self, argv: Sequence[str]) -> None:
         """Raise ConfigError for a switch with a value, and for a setting that is set twice.
 
-        argparse itself would silently use the last value. Options that collect values, such as `--config`, and switches
-        may be repeated.
+        Options that collect values, such as `--config`, and switches may be repeated.
         """
         written: dict[str, str] = {}
         for word in itertools.takewhile(lambda word: word != "--", argv):

@@ -34,8 +34,7 @@ class Interrupted(ReasoningEnvError):
 async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
     """Run `work`, then `close`, even if `work` fails. Raises Interrupted if a signal ended `work`.
 
-    A second signal ends the process at once, like a kill. If signals cannot be handled (outside the main thread, or
-    without POSIX), signal handlers stay unchanged.
+    A second signal ends the process at once, like a kill.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work())
@@ -48,6 +47,7 @@ async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[],
         received.append(number)
         task.cancel()
 
+    # Outside the main thread, and without POSIX, signals cannot be handled.
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         for number in signals:
             loop.add_signal_handler(number, stop, number)

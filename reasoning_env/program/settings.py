@@ -97,8 +97,9 @@ def settings_command(
 ) -> int:
     """Print all settings, or those that contain some words, and return 0.
 
-    `fields` are the fields of an environment class. `schema` returns the JSON Schema of a `--config` file. Raises
-    ConfigError if no setting contains the words.
+    `fields` are the fields of an environment class. `schema` returns the JSON Schema of a `--config` file.
+
+    Raises ConfigError if no setting contains the words.
     """
     options = settings_parser(program()).read(argv)
     words = options["words"]

@@ -34,10 +34,8 @@ def check_whole_number(name: str, value: object, least: int) -> None:
 
 
 def check_checkout(folder: str | None) -> None:
-    """Raise ConfigError if the setting `checkout` names a folder without the library.
-
-    Without this check, workers would use the installed library.
-    """
+    """Raise ConfigError if the setting `checkout` names a folder without the library."""
+    # Otherwise workers would use the installed library.
     if folder is not None and not (Path(folder).expanduser() / "reasoning_gym" / "__init__.py").exists():
         raise ConfigError(
             f"{folder} does not contain the package reasoning_gym",

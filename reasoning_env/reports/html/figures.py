@@ -90,8 +90,8 @@ FigureCurve = dict[str, object]
 A point averages groups that are consecutive in the stream of problems.
 
 - `groups`: the number of groups of a point
-- `problem`, `step`, `time`: the mean position of a point on each axis, or None for a list with a missing position.
-  Times are seconds since the first group of the run.
+- `problem`, `step`, `time`: the mean position of each point on an axis; None instead of the list if a position is
+  unknown. Times are seconds since the first group of the run.
 - each name in CURVES: the mean over the groups of a point; None if unknown
 - `outcomes`: maps the position of an outcome in PAGE_OUTCOMES to the number of rollouts at each point
 """
