@@ -154,7 +154,7 @@ class ReasoningGymEnv(BaseEnv):
             await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
-        """Restore the state saved at the trainer's current step or, if there is none, at the last step before it."""
+        """Restore the last state that was saved at or before the trainer's current step."""
         resumed = self._open_checkpoints().load()
         if resumed is None:
             return

@@ -61,7 +61,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 NO_VALUE = object()
-"""Default of `got`: there is no wrong value to show. None cannot mean this, because it may be the wrong value."""
+"""Default of `got`: there is no wrong value to show. None itself may be a wrong value."""
 
 
 class ReasoningEnvError(Exception):

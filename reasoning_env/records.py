@@ -205,8 +205,8 @@ class ProblemRequest:
     - `seed` is passed to the library (0 <= seed < 2**32).
     - `params` are the library's parameters that the user set.
     - `level`, in [0, 1], determines all other parameters; None for the library's defaults.
-    - Unless `exact_seed`, a rejected problem is replaced by the problem of a seed derived from `seed`.
-    - `uncorrected` keeps the library's question and the library's answer, even if the answer is wrong.
+    - `exact_seed`: if False, the problem of a derived seed replaces a rejected problem.
+    - `uncorrected` keeps the library's own question and answer, even if the answer is wrong.
     - `clarified`: reword the question to remove ambiguities; None means true unless `uncorrected`.
     - `item` and `dataset_size`: the problem is number `item` of a dataset of `dataset_size` problems.
     - `params_are_whole`: `params` contain all parameters of the level, so the workers do not look up the level.
@@ -310,7 +310,7 @@ class Problem:
 
     @property
     def known_answer(self) -> str | None:
-        """A right answer: `answer` or, if it is None, the example answer in the metadata; None if both are missing."""
+        """A right answer: `answer`, or else the example answer in the metadata; None if both are missing."""
         if self.answer is not None:
             return self.answer
         metadata = json.loads(self.metadata_json)

@@ -244,7 +244,7 @@ def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
 
 @contextlib.contextmanager
 def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, testing: bool = False) -> Iterator[None]:
-    """If all servers are chat servers, keep BaseEnv from loading a tokenizer; its attribute `tokenizer` is then None.
+    """If all servers are chat servers, keep BaseEnv from loading a tokenizer. The attribute `tokenizer` is then None.
 
     With `testing`, nothing is downloaded: a tokenizer that is not on this machine raises OSError.
     """

@@ -53,7 +53,7 @@ class DeliveryQueue:
         self._on_drop = on_drop
         self._entries: deque[_WaitingGroup] = deque()
         self._one_by_one = 0
-        """How many of the oldest groups to send one by one, to find out which of them run-api refuses."""
+        """Number of oldest groups to send one by one, because run-api refused a request with all of these groups."""
         self._filled = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
         self._delivered = 0

@@ -19,8 +19,8 @@ from ..records import Prompt, Sampling
 class MethodCompleter:
     """Requests completions by calling the methods of `server`, which has Atropos' server interface.
 
-    `formats` have the kinds of replies (token ids, text or chat) to try, in order of preference. A test's mock
-    (`is_stand_in`) is called without concurrency limits, and gets no test request at startup.
+    `formats` are the reply formats to try, in order of preference. If `is_stand_in`, `server` is a test's mock, which
+    gets any number of requests at once, and no test request at startup.
     """
 
     def __init__(self, server: object, formats: Sequence[ReplyFormat], *, is_stand_in: bool) -> None:

@@ -4,8 +4,7 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 
 - Run-api identifies an environment only by a number. Numbers start again at 0 after a restart and after `/reset_data`.
   A request with an unassigned number gets status 500. So an environment registers again if its number is unassigned or
-  if the step decreased. Two environments share a number if one registers right after a restart that the other does not
-  notice, because the step did not decrease.
+  if the step decreased. Two environments share a number if one registers after a restart that the other misses.
 - If the reply to a registration is lost, run-api keeps the registration until a restart. The lost registration takes a
   share of the work, and with a `min_batch_allocation` it blocks all batches.
 - A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. So `/info` is checked
@@ -68,7 +67,7 @@ class TrainerInfo(TypedDict):
 
 
 class EnvironmentStatus(TypedDict):
-    """The state of an environment. `env_weight` is its share of the work, at most 1 apart from rounding errors.
+    """The state of an environment. `env_weight` is a share of the work, at most 1 apart from rounding errors.
 
     Only BaseEnv uses `unallocated_fraction`.
     """
@@ -205,8 +204,8 @@ WORKING = "the trainer is registered at run-api, and so is this environment"
 class RunApiSession:
     """Keeps an environment registered at run-api. Use it on one event loop.
 
-    All coroutines except `leave` and `send` wait while run-api is unreachable. They raise ServerError if the first
-    reply at `url` does not come from run-api.
+    All coroutines except `leave` and `send` wait while run-api is unreachable, and raise ServerError if the first reply
+    at `url` does not come from run-api.
 
     Args:
         url: Address of run-api.

@@ -140,7 +140,7 @@ def _is_server(server: object) -> bool:
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies for which the server replaces the method of `base`; [] if it is no `base`."""
+    """Return the kinds of replies whose method of `base` the server replaces; [] if the server is no `base`."""
     if not issubclass(type(server), base):
         return []
     return [

@@ -103,10 +103,7 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
 
 
 async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: Sequence[Any]) -> None:
-    """Log metrics together with BaseEnv's own, and start a new interval.
-
-    BaseEnv's method logs the metrics of its last server only. This function logs those of all servers in `clients`.
-    """
+    """Log metrics together with those of BaseEnv and of all servers in `clients`, and start a new interval."""
     lengths = length_metrics(env.completion_lengths, env.max_token_len)
     collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))
     env.rollouts_for_wandb, env.completion_lengths = [], []

@@ -14,8 +14,8 @@ from .stats import DeliveryStats, DumpStats, StreamStats
 class ProgressReader:
     """Reads the progress of a run from its recorder. `clock` returns monotonic seconds.
 
-    Rates and recent means cover the groups since the latest call of `read` that was at least WINDOW_S ago. Without such
-    a call, they cover all groups since the start.
+    Rates and recent means cover the groups since the latest call of `read` that was at least WINDOW_S ago; without such
+    a call, all groups.
     """
 
     WINDOW_S = 60

@@ -13,8 +13,8 @@ from .outcomes import HELD_BACK, TRUNCATED
 class Remark:
     """A log line about a frequent outcome that has a likely cause in the setup.
 
-    The remark is logged if at least `share` of the completions have the outcome. `fact` describes these completions;
-    `advice` names likely causes and remedies. `{limit}` in `advice` stands for the name of the token limit.
+    The remark is logged if at least `share` of the completions have the outcome. `fact` describes these completions.
+    `advice` names likely causes and remedies; `{limit}` in `advice` stands for the name of the token limit.
     """
 
     share: float

@@ -60,7 +60,7 @@ def describe_release(release: str) -> str:
 
 
 def _read_params(text: str) -> dict[str, object]:
-    """Parse the parameters of a reference. Raises ValueError if they are not a JSON object or are nested too deeply."""
+    """Parse the parameters of a reference. Raises ValueError for other JSON than an object, or for too deep nesting."""
     too_deep = f"parameters are nested more than {MAX_PARAMS_DEPTH} levels deep"
     try:
         params = json.loads(text)
@@ -180,7 +180,7 @@ class Reference:
         return hash_question(problem.question) == self.question_hash
 
     def check(self, problem: Problem, library: str) -> None:
-        """Raise InvalidReferenceError unless `problem`, which the release `library` made, has the question."""
+        """Raise InvalidReferenceError unless `problem`, which `library` made, has the question of this reference."""
         if self.matches(problem):
             return
         cause = "the reference was altered"

@@ -100,7 +100,7 @@ class TaskSampler:
             self._estimator.observe(task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return each task's share of the draws (0 if quarantined) and its estimates; {} if there is no estimator."""
+        """Return the share of the draws and the estimates of each task; {} if there is no estimator."""
         if self._estimator is None:
             return {}
         shares = self._shares()

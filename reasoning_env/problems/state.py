@@ -55,7 +55,7 @@ _STATE = TypeAdapter(SessionState)
 
 
 def read_state(state: object) -> SessionState:
-    """Check the state of an earlier run, and return it without unknown keys. Raises ConfigError if it is invalid."""
+    """Return the state of an earlier run without unknown keys. Raises ConfigError for an invalid state."""
     try:
         return _STATE.validate_python(state)
     except ValueError as error:

@@ -10,8 +10,7 @@ A position of the stream goes through these states:
 | in flight | `_in_flight` | `next` returned its problem |
 | done | nowhere | its group was delivered or dropped |
 
-Problems are returned in the order of their positions. After a restart, problems that were in flight come first. `close`
-turns positions ahead into restored positions, and sets `_next_index` back to the first position without a spec.
+Problems are returned in the order of their positions. After a restart, problems that were in flight come first.
 
 The order does not depend on generation times: the stream waits for the next problem, and generates the same problem
 again after an infrastructure error. A resumed run has the same order as an uninterrupted run. `state()` has all
