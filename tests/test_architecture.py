@@ -131,7 +131,7 @@ def test_package_imports_have_no_cycles(rooms: dict[str, set[str]]) -> None:
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-def test_modules_of_the_lowest_layer_on_the_architecture_page_import_nothing_of_the_package(
+def test_lowest_layer_of_the_architecture_page_imports_nothing_of_the_package(
     rooms: dict[str, set[str]],
 ) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
@@ -141,7 +141,7 @@ def test_modules_of_the_lowest_layer_on_the_architecture_page_import_nothing_of_
     assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
-def test_the_packages_problems_and_rewards_and_dumps_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
+def test_problems_rewards_and_dumps_packages_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
@@ -189,7 +189,7 @@ def test_only_the_atropos_adapter_imports_atropos() -> None:
     assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
 
 
-def test_only_the_module_reasoning_gym_environment_imports_the_atropos_adapter(rooms: dict[str, set[str]]) -> None:
+def test_atropos_adapter_is_imported_only_by_reasoning_gym_environment(rooms: dict[str, set[str]]) -> None:
     above = {"benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}

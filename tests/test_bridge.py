@@ -156,7 +156,7 @@ def test_bridge_without_a_score_function_raises_on_a_row(bridge: Bridge) -> None
         bridge.judge({"question": "?"}, [WRONG])
 
 
-def test_messages_method_raises_on_a_problem_reference_instead_of_a_problem(bridge: Bridge) -> None:
+def test_messages_method_raises_if_given_a_problem_reference(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.messages(reference)
@@ -174,7 +174,7 @@ def test_observe_method_accepts_scores_computed_by_the_caller(bridge: Bridge) ->
     assert bridge.report()["train/mean_score"] == 0.625
 
 
-def test_completions_with_cut_set_to_true_in_the_observe_method_count_as_truncated(bridge: Bridge) -> None:
+def test_observed_completions_marked_as_cut_count_as_truncated(bridge: Bridge) -> None:
     bridge.report()
     problem = bridge.next()
     bridge.observe(problem, bridge.judge(problem, ["<think>hm", WRONG]), cut=[True, False])

@@ -88,12 +88,12 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_verifiers_that_parse_answers_within_limits_never_execute_code_in_an_answer",
+    "tests/answers/test_guards.py::test_verifiers_with_limited_parsing_never_execute_code_in_an_answer",
 )
 TYPED = Fix(
     "typed",
     "The whole answer must be a value of the task's type.",
-    "tests/answers/test_types.py::test_each_answer_type_rejects_other_values",
+    "tests/answers/test_types.py::test_each_answer_type_rejects_wrong_values",
 )
 CORRECTED = Fix(
     "corrected",
@@ -108,7 +108,7 @@ REJECTED = Fix(
 EXACT = Fix(
     "exact",
     "Only the right value earns full marks.",
-    "tests/answers/test_types.py::test_each_answer_type_rejects_other_values",
+    "tests/answers/test_types.py::test_each_answer_type_rejects_wrong_values",
 )
 RIGHT_ANSWER = Fix(
     "right answer",

@@ -51,7 +51,7 @@ def test_guessed_answers_include_lines_of_the_question_and_a_grid_of_zeros() -> 
         ),
     ],
 )
-def test_task_specific_guess_is_tried_in_addition_to_the_guesses_for_all_tasks(
+def test_guesses_for_a_task_are_added_to_the_guesses_for_all_tasks(
     task: str, metadata: dict[str, Any], guess: str
 ) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
@@ -59,7 +59,7 @@ def test_task_specific_guess_is_tried_in_addition_to_the_guesses_for_all_tasks(
     assert guess not in guesses(entry)
 
 
-def test_guessed_word_ladders_change_one_letter_per_step() -> None:
+def test_guesses_of_word_ladders_change_one_letter_per_step() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 

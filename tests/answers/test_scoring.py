@@ -31,7 +31,7 @@ def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
     return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
 
 
-def test_partial_score_is_reduced_if_a_copy_of_the_question_also_earns_a_score() -> None:
+def test_partial_credit_is_reduced_by_the_score_of_the_question_as_answer() -> None:
     scores = {"a b c d": 0.6, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
 
@@ -41,11 +41,11 @@ def test_perfect_score_and_scores_up_to_one_tenth_are_not_rescaled(score: float)
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
-def test_only_strict_rewards_rescale_verifier_scores() -> None:
+def test_verifier_scores_are_rescaled_only_with_strict_rewards() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_partial_credit_of_an_answer_is_not_lowered_if_a_copy_of_the_question_scores_1() -> None:
+def test_partial_credit_is_not_reduced_if_the_question_as_answer_scores_1() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
@@ -61,14 +61,14 @@ def test_wrong_answer_that_makes_the_verifier_raise_scores_zero() -> None:
     assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
-def test_verifier_error_is_raised_under_library_rewards() -> None:
+def test_verifier_error_is_raised_with_library_rewards() -> None:
     dataset: Any = FakeDataset(float)
     entry = pickle.dumps({**ENTRY, "answer": "4"})
     with pytest.raises(ValueError, match="9/2"):
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_error_of_the_verifier_is_raised_even_if_the_answer_is_known_to_be_wrong() -> None:
+def test_verifier_error_is_raised_even_if_the_answer_is_a_wrong_number() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -76,7 +76,7 @@ def test_error_of_the_verifier_is_raised_even_if_the_answer_is_known_to_be_wrong
         judged("6", "5", fail, type=numbers.number)
 
 
-def test_verifier_error_on_a_shortcut_answer_is_ignored() -> None:
+def test_verifier_error_on_the_question_as_answer_is_ignored() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":
             raise SystemExit
@@ -103,11 +103,11 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_verifier_also_scores_the_answer_wrapped_in_answer_tags_if_with_tags_is_set() -> None:
+def test_verifier_is_also_called_with_answer_tags_if_with_tags_is_set() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
-def test_verifier_error_on_one_notation_of_an_answer_is_ignored() -> None:
+def test_verifier_error_is_ignored_if_another_notation_of_the_answer_is_scored() -> None:
     assert scored("`5`", lambda answer: float(answer) / 10, accepts_forms=True) == pytest.approx(0.49)
 
 
@@ -122,7 +122,7 @@ def test_scoring_a_right_answer_calls_the_verifier_once() -> None:
     assert asked == ["`d`"]
 
 
-def test_error_is_raised_if_the_verifier_fails_on_every_notation() -> None:
+def test_verifier_error_is_raised_if_it_occurs_for_every_notation_of_the_answer() -> None:
     with pytest.raises(ValueError, match="five"):
         scored("five", float, accepts_forms=True)
 
@@ -199,7 +199,7 @@ def test_answer_in_more_than_100_nested_brackets_scores_zero(opening: str) -> No
     assert scores == [0.0, 0.05]
 
 
-def test_answer_in_101_brackets_reaches_the_verifier_if_the_task_has_no_answer_type() -> None:
+def test_verifier_scores_101_brackets_if_the_task_has_no_answer_type() -> None:
     assert scored("[" * 101, lambda answer: 0.05) == 0.05
 
 
@@ -227,7 +227,7 @@ def test_partial_credit_is_capped_at_max_partial() -> None:
     assert judged("6", "5", lambda answer: 0.5, type=numbers.number, max_partial=0.01) == 0.01
 
 
-def test_rewards_setting_plain_accepts_other_notations_of_the_right_answer() -> None:
+def test_plain_rewards_accept_other_notations_of_the_right_answer() -> None:
     dataset: Any = FakeDataset(lambda answer: float(answer == "5"))
     entry = pickle.dumps({"question": "What is it?", "answer": "5", "metadata": {}})
     scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, accepts_forms=True, with_tags=False)

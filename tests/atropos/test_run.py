@@ -53,7 +53,7 @@ def test_smaller_of_the_token_limits_of_trainer_and_environment_applies(
         ({"worker_timeout": -1, "startup_timeout_s": 5}, Process(), 5, Timeouts(None, 5, away_s=600.0)),
     ],
 )
-def test_commands_serve_and_process_have_different_timeouts(
+def test_serve_and_process_commands_have_different_timeouts(
     tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
@@ -82,7 +82,7 @@ async def test_unwritable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) ->
         await run.lifetime.start_dumps()
 
 
-async def test_packing_a_group_as_lists_gives_the_same_numbers_as_the_arrays_of_its_rollouts(tokenizer: Any) -> None:
+async def test_group_packed_as_lists_has_the_same_numbers_as_its_rollouts(tokenizer: Any) -> None:
     """Rollouts may begin differently, because a subclass may change them."""
     rollouts = [
         Rollout("", array("i", [*prompt, 7, 8]), array("i", [*masks, 7, 8]), array("d", [1.0, 1.0, -0.5, 0.0]), "stop")
@@ -134,7 +134,7 @@ async def test_next_checkpoint_waits_until_the_previous_checkpoint_is_written(sa
     await cancel_all([saving])
 
 
-async def test_later_checkpoints_are_saved_after_the_state_of_a_subclass_could_not_be_collected(
+async def test_failure_to_collect_subclass_state_does_not_prevent_later_checkpoints(
     saving_run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     saving_run.lifetime._collect_state = lambda: 1 // 0

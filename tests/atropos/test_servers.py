@@ -52,7 +52,9 @@ def found(manage: Manage, chat: ChatFormat) -> Found:
         (["/v1/chat/completions"], "chat"),
     ],
 )
-async def test_server_type_auto_selects_the_most_capable_type(found: Found, paths: Sequence[str], name: str) -> None:
+async def test_setting_server_type_to_auto_selects_the_most_capable_type(
+    found: Found, paths: Sequence[str], name: str
+) -> None:
     async with InferenceServer(paths=paths) as server:
         model = await found(server)
     assert model.server_type == name
@@ -135,7 +137,7 @@ def test_server_without_model_name_gets_the_default_name() -> None:
     assert server.model_name == APIServerConfig().model_name
 
 
-def test_config_of_the_atropos_class_named_server_baseline_is_used_unchanged() -> None:
+def test_server_baseline_config_of_atropos_is_used_unchanged() -> None:
     assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
 
 
@@ -306,7 +308,7 @@ async def test_server_manager_returns_tokens_and_logprobs_to_atropos_as_lists(ma
     assert {type(one) for one in [*ids[0], *logprobs[0]]} == {int, float}
 
 
-async def test_managed_server_of_atropos_gets_log_probabilities(manage: Manage) -> None:
+async def test_managed_server_of_atropos_records_log_probabilities(manage: Manage) -> None:
     async with (
         InferenceServer(lambda request: ["2"] * request.n) as server,
         manage(server.config("auto")).managed_server() as managing,

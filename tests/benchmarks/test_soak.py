@@ -28,12 +28,12 @@ def run(folder: Path, problems: Sequence[int], scored: Sequence[int] = ()) -> An
     return SimpleNamespace(folder=folder)
 
 
-def test_soak_benchmark_reports_scored_groups_whose_problem_the_next_run_serves_again(tmp_path: Path) -> None:
+def test_soak_benchmark_reports_scored_problems_that_the_next_run_serves_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1, 2, 3], scored=[1, 2]), run(tmp_path / "second", [2, 4])]
     assert list(put_back(runs, killed=[])) == [(12, (0.0, 1.0))]
 
 
-def test_soak_benchmark_reports_no_group_that_only_the_last_run_scored_as_served_again(tmp_path: Path) -> None:
+def test_soak_benchmark_does_not_report_groups_that_only_the_last_run_scored(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1]), run(tmp_path / "second", [1], scored=[1])]
     assert list(put_back(runs, killed=[])) == []
 
@@ -43,7 +43,7 @@ def test_soak_benchmark_allows_problems_of_a_killed_run_to_be_served_again(tmp_p
     assert list(put_back(runs, killed=runs[:1])) == []
 
 
-def test_soak_benchmark_counts_deliveries_after_env_id_is_reassigned() -> None:
+def test_soak_benchmark_counts_deliveries_with_an_env_id_of_another_environment() -> None:
     def proxy(registered_at: float, delivered_at: Sequence[float]) -> Any:
         delivered = [Delivery("", 0, at, (), 0) for at in delivered_at]
         return SimpleNamespace(registered=[Registration(registered_at, 0, "")], delivered=delivered)

@@ -201,7 +201,7 @@ def test_completion_refused_by_the_model_or_a_filter_is_scored_with_reason_refus
     ("words", "server_type"),
     [([], "chat"), (["--env.chat_template", "plain"], "openai"), (["--env.chat_template", "plain", "--chat"], "chat")],
 )
-def test_the_options_named_chat_template_and_chat_select_the_server_type(
+def test_chat_options_of_the_evaluate_command_select_the_server_type(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], words: list[str], server_type: str
 ) -> None:
     assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", "--json", *words) == 0
@@ -222,7 +222,7 @@ def test_error_of_the_evaluate_command_hides_the_api_key(
         evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
-def test_the_function_named_evaluate_command_uses_its_argument_named_defaults(
+def test_evaluate_command_function_takes_missing_options_from_its_defaults(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
@@ -269,7 +269,7 @@ def test_openai_base_url_variable_selects_the_server(
     assert "http://mine:8000/v1" in capsys.readouterr().out
 
 
-def test_the_option_named_dry_run_prints_the_number_of_problems(
+def test_dry_run_of_the_evaluate_command_prints_the_number_of_problems(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = "http://user:secret@host:8000/v1"
@@ -315,7 +315,7 @@ def test_evaluate_command_reports_training_settings_as_ignored(
 
 
 @pytest.mark.parametrize("only", ["--dry-run", "--print-config"])
-def test_the_options_named_dry_run_and_print_config_report_ignored_settings(
+def test_dry_run_and_printing_the_config_report_ignored_settings(
     folder: Path, caplog: pytest.LogCaptureFixture, only: str
 ) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", "--env.group_size", "8", only) == 0
@@ -352,7 +352,7 @@ def test_max_tokens_option_limits_completions(
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_the_option_named_fail_under_raises_if_the_score_is_lower(score: float | None, fails: bool) -> None:
+def test_evaluate_raises_if_the_score_is_lower_than_fail_under_allows(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=score), 0.8, None)
 
@@ -361,7 +361,7 @@ def test_the_option_named_fail_under_raises_if_the_score_is_lower(score: float |
     ("failed", "least", "most_failed", "fails"),
     [(6, 0.8, None, True), (6, None, None, False), (6, None, 0.7, True), (6, 0.8, 0.8, False), (0, 0.8, None, False)],
 )
-def test_the_option_named_max_failed_raises_if_too_many_completions_failed(
+def test_evaluate_raises_if_more_completions_fail_than_max_failed_allows(
     failed: int, least: float | None, most_failed: float | None, fails: bool
 ) -> None:
     said = r"--max-failed: 6 of 8 completions failed \(75%\), more than the allowed "

@@ -82,7 +82,7 @@ def test_prompt_shown_by_the_tasks_command_uses_the_system_prompt_of_the_config_
     assert "My rules." in show("exact", "--prompt", "--config", str(config))
 
 
-def test_prompt_shown_by_the_tasks_command_uses_the_thinking_format_of_the_config_file(
+def test_tasks_command_shows_a_prompt_with_the_configured_thinking_format(
     show: Show, tmp_path: Path, tokenizer: Any
 ) -> None:
     config = tmp_path / "run.yaml"
@@ -133,7 +133,7 @@ def test_tasks_command_says_that_a_task_is_left_out_of_training(
     assert shown in show(*argv)
 
 
-def test_tasks_command_does_not_call_a_task_left_out_of_training_if_training_includes_it(show: Show) -> None:
+def test_tasks_command_does_not_mark_a_task_as_excluded_if_training_includes_it(show: Show) -> None:
     assert "Excluded from training" not in show() + show("exact")
     assert "left_out_of_training" not in show("exact", "--json")
 
@@ -154,7 +154,7 @@ def test_tasks_command_shows_the_levels_of_a_task_named_as_argument(show: Show) 
 
 
 @pytest.mark.parametrize(("rewards", "default"), [("strict", "1.0 (reasoning-gym: 0.5)"), ("library", "0.5")])
-def test_tasks_command_shows_both_defaults_if_strict_rewards_change_a_parameter_default(
+def test_tasks_command_shows_both_parameter_defaults_if_strict_rewards_change_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rewards: str, default: str
 ) -> None:
     """Here the library is reasoning-gym, because the small library has no task with another default."""

@@ -55,9 +55,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
         pytest.param({"tasks": ["gcd"]}, "", id="neither"),
     ],
 )
-def test_training_row_has_the_task_and_seed_of_its_group_and_the_score_of_its_completion(
-    path: Path, made_with: object, model: str
-) -> None:
+def test_training_row_has_the_task_seed_and_score_of_its_completion(path: Path, made_with: object, model: str) -> None:
     header_path(path).write_text(json.dumps({"made_with": made_with}))
     [row, _] = kept(path, line(RIGHT, WRONG))
     assert row["messages"][0] == {"role": "user", "content": "the question of 5"}
@@ -73,17 +71,17 @@ def test_training_row_has_the_task_and_seed_of_its_group_and_the_score_of_its_co
         (Keep.BEST, ["right"]),
     ],
 )
-def test_the_option_named_keep_decides_which_completions_become_training_rows(
+def test_keep_option_selects_the_completions_that_become_training_rows(
     path: Path, keep: Keep, expected: list[str]
 ) -> None:
     assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
-def test_no_row_is_written_for_wrong_completions_if_the_option_named_keep_is_best(path: Path) -> None:
+def test_setting_keep_to_best_writes_no_row_for_wrong_completions(path: Path) -> None:
     assert kept(path, line(WRONG, WRONG), keep=Keep.BEST) == []
 
 
-def test_best_and_worst_completion_are_written_if_the_option_named_keep_is_pairs(path: Path) -> None:
+def test_setting_keep_to_pairs_writes_the_best_and_the_worst_completion(path: Path) -> None:
     [pair] = kept(path, line(WRONG, RIGHT, ALSO_RIGHT), line(RIGHT, seed=6), keep=Keep.PAIRS)
     assert pair["prompt"] == [{"role": "user", "content": "the question of 5"}]
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["right", "wrong"]
@@ -125,7 +123,7 @@ def test_training_rows_file_is_not_read_as_rollout_groups(path: Path) -> None:
     assert len(list(stream_groups(path.parent))) == 1
 
 
-def test_existing_file_without_training_rows_is_not_overwritten(path: Path) -> None:
+def test_file_that_does_not_contain_training_rows_is_not_overwritten(path: Path) -> None:
     kept_path(path, Keep.ALL).write_text('{"question": "mine"}\n')
     with pytest.raises(ConfigError, match="does not contain training rows"):
         kept(path, line(RIGHT))

@@ -333,7 +333,7 @@ def test_rescoring_a_folder_of_evaluations_reads_their_samples_files(tmp_path: P
 
 
 @on_module_loop
-async def test_rescoring_uses_the_thinking_formats_that_the_row_names(
+async def test_rescoring_uses_the_thinking_formats_named_in_the_row(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"

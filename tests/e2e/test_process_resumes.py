@@ -104,7 +104,7 @@ def test_process_command_prints_its_summary_after_ctrl_c(ends: Ends) -> None:
     assert re.search(rf"\b{ends.groups} .*{ends.path}", ends.stopped.stdout)
 
 
-def test_resumed_process_command_adds_the_missing_groups(ends: Ends) -> None:
+def test_process_command_adds_the_missing_groups_when_it_is_resumed(ends: Ends) -> None:
     assert ends.finished.exit_status == 0
     assert ends.groups < TOTAL
     assert sorted(group["index"] for group in lines(ends.path)) == list(range(TOTAL))

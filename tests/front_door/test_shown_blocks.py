@@ -171,10 +171,10 @@ def test_every_shell_line_of_the_docs_is_run_by_a_test() -> None:
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 
-def test_code_blocks_excluded_from_the_tests_exist_in_the_docs() -> None:
+def test_every_code_block_that_the_tests_skip_is_in_the_docs() -> None:
     assert [word for word in NOT_HERE if not any(word in block.text for block in BLOCKS)] == []
 
 
 @pytest.mark.parametrize("reason", sorted(set(NOT_HERE.values())))
-def test_files_named_in_the_reason_for_not_running_a_code_block_exist(reason: str) -> None:
+def test_reason_for_skipping_a_code_block_names_only_existing_files(reason: str) -> None:
     assert [path for path in re.findall(r"[\w/]+\.py", reason) if "/" in path and not (ROOT / path).is_file()] == []

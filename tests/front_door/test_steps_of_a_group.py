@@ -138,7 +138,7 @@ async def test_delivered_group_is_no_longer_in_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_group_passed_to_an_overridden_send_hook_is_no_longer_in_flight(sending: Any) -> None:
+async def test_group_is_no_longer_in_flight_after_an_overridden_send_method_gets_it(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)
@@ -147,7 +147,7 @@ async def test_group_passed_to_an_overridden_send_hook_is_no_longer_in_flight(se
     assert env._run.session.in_flight == 0
 
 
-async def test_group_that_is_too_long_for_the_trainer_is_no_longer_in_flight(sending: Any) -> None:
+async def test_group_dropped_for_its_length_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1  # one rollout has as many tokens as the trainer's limit
     await env.handle_send_to_api(group, item)

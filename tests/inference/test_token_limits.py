@@ -124,7 +124,7 @@ def test_token_limit_read_from_an_error_leaves_room_for_the_prompt(message: str,
 
 
 @pytest.mark.parametrize("message", NO_LIMIT.values(), ids=NO_LIMIT)
-def test_no_token_limit_is_read_from_server_errors_that_state_no_limit_of_completions(message: str) -> None:
+def test_no_token_limit_is_read_from_server_errors_that_do_not_limit_completions(message: str) -> None:
     assert allowed_tokens(message, SENT, PROMPT) is None
 
 
@@ -143,7 +143,7 @@ def test_prompt_longer_than_the_context_leaves_0_tokens_for_completions() -> Non
         ("Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.", 1, 16),
     ],
 )
-def test_token_limits_in_a_server_error_are_read_as_exclusive_maximum_or_as_minimum(
+def test_minimum_and_exclusive_maximum_of_tokens_are_read_from_server_errors(
     message: str, sent: int, allowed: int
 ) -> None:
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)

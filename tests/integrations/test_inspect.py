@@ -52,13 +52,13 @@ def evaluate(folder: Path, skill: float, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("skill", [0.0, 1.0])
-def test_every_inspect_sample_is_scored(tmp_path: Path, skill: float) -> None:
+def test_every_sample_of_the_inspect_framework_is_scored(tmp_path: Path, skill: float) -> None:
     log = evaluate(tmp_path, skill, tasks="gcd,chain_sum", limit=3)
     assert len(log.samples) == 6
     assert {sample.scores["judged"].value for sample in log.samples} == {skill}
 
 
-def test_documented_inspect_command_scores_samples(tmp_path: Path) -> None:
+def test_documented_command_for_the_inspect_framework_scores_samples(tmp_path: Path) -> None:
     [shown] = shown_commands("inspect eval")
     shown[shown.index("--model") + 1] = "openai-api/rig/rig"
     with InferenceServer(ScriptedPolicy(1.0, seed=1)) as server:
@@ -77,25 +77,25 @@ def test_documented_inspect_command_scores_samples(tmp_path: Path) -> None:
     assert [sample.scores["judged"].value for sample in log.samples] == [1.0] * 10
 
 
-def test_inspect_reports_the_mean_score_of_each_task(tmp_path: Path) -> None:
+def test_inspect_framework_reports_the_mean_score_of_each_task(tmp_path: Path) -> None:
     log = evaluate(tmp_path, 1.0, tasks="gcd,chain_sum", limit=2)
     [score, *_] = log.results.scores
     assert {"gcd", "chain_sum"} <= set(score.metrics)
 
 
-def test_tasks_of_user_modules_are_evaluated_in_inspect(tmp_path: Path) -> None:
+def test_tasks_of_user_modules_are_evaluated_in_the_inspect_framework(tmp_path: Path) -> None:
     """The policy answers wrong; a judge without the module would fail the samples."""
     log = evaluate(tmp_path, 1.0, tasks="last_letter", limit=2, task_modules="examples/own_task.py")
     assert [sample.metadata["task"] for sample in log.samples] == ["last_letter"] * 2
 
 
-def test_inspect_task_with_a_preset_has_problems_of_the_preset(tmp_path: Path) -> None:
+def test_task_of_the_inspect_framework_with_a_preset_has_problems_of_the_preset(tmp_path: Path) -> None:
     task = adapter.reasoning_gym(tasks="gcd", preset="rg-hard", limit=2)
     assert [sample.metadata["task"] for sample in task.dataset] == ["gcd"] * 2
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-async def test_inspect_scores_equal_the_scores_of_the_bridge(rewards: str) -> None:
+async def test_scores_in_the_inspect_framework_equal_the_scores_of_the_bridge(rewards: str) -> None:
     task = adapter.reasoning_gym(settings=arm(rewards), tasks="coin_flip,gcd", limit=2, seed=123)
     expected = judge_directly(rewards)
     assert [sample.id for sample in task.dataset] == list(dict.fromkeys(one.reference for one in expected))
@@ -143,7 +143,7 @@ def values(log: Any) -> dict[str, float]:
     return {sample.id: sample.scores["judged"].value for sample in log.samples}
 
 
-def test_inspect_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
+def test_retry_of_the_inspect_framework_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
     """The retry creates a new mock model, which gives no answers."""
     [log] = inspect_ai.eval(six, model=FailingMock(six, 4).model, log_dir=str(tmp_path), **QUIET)
     assert log.status == "error"
@@ -153,7 +153,7 @@ def test_inspect_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
     assert values(retried) == dict(zip(references, [1.0] * 3 + [0.0] * 3, strict=True))
 
 
-def test_inspect_eval_set_samples_only_missing_problems(tmp_path: Path, six: Any) -> None:
+def test_eval_set_of_the_inspect_framework_retries_only_missing_problems(tmp_path: Path, six: Any) -> None:
     mock = FailingMock(six, 4)
     done, [header] = inspect_ai.eval_set(
         six, model=mock.model, log_dir=str(tmp_path), retry_attempts=2, retry_wait=0.1, **QUIET
@@ -164,7 +164,7 @@ def test_inspect_eval_set_samples_only_missing_problems(tmp_path: Path, six: Any
     assert mock.asked == 7
 
 
-def test_scores_of_inspect_epochs_are_averaged(tmp_path: Path, six: Any) -> None:
+def test_scores_of_epochs_in_the_inspect_framework_are_averaged(tmp_path: Path, six: Any) -> None:
     mock = FailingMock(six)
     for question in [sample.input[-1].text for sample in six.dataset][:3]:
         mock._answers[question] = "wrong"
@@ -176,7 +176,7 @@ def test_scores_of_inspect_epochs_are_averaged(tmp_path: Path, six: Any) -> None
     )
 
 
-async def test_infrastructure_error_is_raised_to_inspect(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scorer_for_the_inspect_framework_raises_infrastructure_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         async def averdict(self, reference: str, completion: str) -> None:
             raise ScoringError("a completion could not be judged")

@@ -13,7 +13,7 @@ SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 2, 7, 65536])
-def test_brackets_and_commas_in_json_strings_are_not_counted_as_values(
+def test_brackets_and_commas_in_json_strings_do_not_count_as_json_values(
     monkeypatch: pytest.MonkeyPatch, piece_bytes: int
 ) -> None:
     """The request has five values: two completions, their list, the reference and the object."""
@@ -27,7 +27,7 @@ def test_brackets_and_commas_in_json_strings_are_not_counted_as_values(
 
 
 @pytest.mark.parametrize("texts", [b'["", ""]', b"[1, 2]", b"[[], []]", b'[{"": 1}, 2]'])
-def test_number_of_json_values_is_limited(texts: bytes) -> None:
+def test_request_with_too_many_json_values_raises(texts: bytes) -> None:
     with pytest.raises(TooManyValuesError):
         read_request(b'{"ref": "", "texts": %b}' % texts, ScoreRequest, 4)
 

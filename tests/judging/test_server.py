@@ -103,7 +103,7 @@ async def test_reward_model_route_for_slime_returns_a_number(client: Client) -> 
     assert await reply.json() == 1.0
 
 
-async def test_get_reward_route_returns_lists_for_openrlhf(client: Client) -> None:
+async def test_reward_route_for_openrlhf_returns_lists(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["Q? right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert await reply.json() == {
         "rewards": [1.0],
@@ -126,7 +126,7 @@ class CountingJudge(Judge):
         return await super().judge(problem, completions)
 
 
-async def test_reward_route_limits_how_many_problem_references_it_judges_at_once() -> None:
+async def test_reward_route_limits_the_number_of_problems_judged_concurrently() -> None:
     judge = CountingJudge()
     queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
     body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}
@@ -152,33 +152,33 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
     ],
     ids=["whole prompt", "bos token", "leading space", "cut prompt", "bos and cut", "spaces lost", "spaces added"],
 )
-def test_completion_is_the_part_of_the_field_query_after_the_prompt(query: str) -> None:
+def test_completion_is_the_text_after_the_prompt_in_the_query_field(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
 
 
-def test_completion_that_repeats_the_prompt_is_found_whole_in_the_field_query() -> None:
+def test_completion_in_the_query_field_may_repeat_the_prompt() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_completion_is_found_even_if_the_field_query_lacks_leading_spaces_of_the_prompt() -> None:
+def test_completion_is_found_if_the_query_field_lacks_spaces_before_the_prompt() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_no_completion_is_found_if_the_field_query_has_long_text_before_the_prompt() -> None:
+def test_no_completion_is_found_if_the_query_field_has_long_text_before_the_prompt() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
-def test_completion_is_found_in_the_field_query_even_if_the_prompt_is_repetitive() -> None:
+def test_completion_is_found_in_the_query_field_after_a_repetitive_prompt() -> None:
     example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
     asked = "Count. " + example + "24 " + example
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_no_completion_is_found_in_the_field_query_if_the_prompt_is_blank() -> None:
+def test_no_completion_is_found_in_the_query_field_if_the_prompt_is_blank() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_request_whose_field_query_does_not_contain_its_prompt_returns_422(client: Client) -> None:
+async def test_request_whose_query_field_lacks_its_prompt_returns_422(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 does not contain the end of prompt 0" in await error_of(reply)
@@ -602,7 +602,7 @@ async def test_request_with_the_maximum_number_of_completions_is_judged(client: 
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.slow
-async def test_health_route_answers_while_memory_is_full() -> None:
+async def test_health_route_answers_while_the_memory_budget_is_used_up() -> None:
     judge = SlowJudge()
     async with serving(judge, max_body_mb=1) as served:
         for _ in range(2):

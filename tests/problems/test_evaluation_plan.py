@@ -58,12 +58,12 @@ def test_preset_overrides_the_eval_seed() -> None:
     assert plan(eval_preset="rg-easy", eval_seed=9).seed == FIRST_SEED
 
 
-def test_eval_level_setting_with_the_value_training_selects_the_training_parameters() -> None:
+def test_setting_eval_level_to_training_selects_the_training_parameters() -> None:
     assert plan(("gcd", "survo")).params == {}
     assert plan(("gcd", "survo"), eval_level="training").params == {"gcd": {"max_numbers": 3}}
 
 
-def test_evaluation_of_the_composite_task_uses_the_member_tasks_of_training() -> None:
+def test_evaluation_of_the_composite_task_uses_the_same_member_tasks_as_training() -> None:
     settings = ReasoningSettings(eval_level="training")
     workers = FakeWorkers()
     evaluation_set = plan(("composite", "gcd"), eval_level="training").make_set(workers, settings, TASKS)
@@ -75,7 +75,7 @@ def test_evaluation_of_the_composite_task_uses_the_member_tasks_of_training() ->
     }
 
 
-def test_eval_preset_together_with_eval_level_training_raises() -> None:
+def test_setting_eval_level_to_training_raises_if_eval_preset_is_set() -> None:
     with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_level"):
         plan(eval_preset="rg-easy", eval_level="training")
 
@@ -102,7 +102,7 @@ def test_error_names_the_missing_preset_task(field: str, value: Any, named: str)
         plan(eval_preset="rg-easy", **{field: value})
 
 
-def test_eval_task_patterns_select_preset_tasks() -> None:
+def test_eval_tasks_setting_selects_among_the_tasks_of_the_preset() -> None:
     assert plan(eval_preset="rg-easy", eval_tasks="games/*").tasks == ("maze",)
     with pytest.raises(ConfigError, match=r"^eval_preset: rg-easy "):
         plan(("survo",), eval_preset="rg-easy")

@@ -93,9 +93,7 @@ async def test_settings_that_name_tasks_accept_patterns() -> None:
         *(({"complexity_mode": mode}, 0.5) for mode in ("random", "curriculum")),
     ],
 )
-async def test_task_params_are_checked_together_with_the_level_of_training(
-    fields: dict[str, Any], level: float | None
-) -> None:
+async def test_task_params_are_checked_at_the_training_level(fields: dict[str, Any], level: float | None) -> None:
     checker = LibraryChecker()
     params = {"gcd": {"min_value": 2, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
     await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)
@@ -105,7 +103,7 @@ async def test_task_params_are_checked_together_with_the_level_of_training(
     ]
 
 
-async def test_task_params_are_checked_together_with_the_level_of_evaluation() -> None:
+async def test_task_params_are_checked_at_the_evaluation_level() -> None:
     checker = LibraryChecker()
     settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_level="training", complexity_level=0.75)
     await plan_tasks(settings, LIBRARY, checker)

@@ -77,7 +77,7 @@ def test_task_and_seed_sampled_for_a_problem_index_are_reproducible(
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],
     ids=["another seed", "another instance", "another position", "another attempt"],
 )
-def test_sampled_seed_and_level_depend_on_run_and_instance_and_index_and_attempt(
+def test_each_input_of_the_sampler_changes_the_sampled_seed_and_level(
     options: dict[str, int], index: int, attempt: int
 ) -> None:
     first, other = make_sampler().draw(5, 0), make_sampler(**options).draw(index, attempt)
@@ -85,7 +85,7 @@ def test_sampled_seed_and_level_depend_on_run_and_instance_and_index_and_attempt
     assert other.level != first.level
 
 
-def test_sampled_tasks_equal_the_recorded_tasks() -> None:
+def test_sampler_draws_the_tasks_recorded_in_this_test() -> None:
     """If the sampling changes, every user gets different training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
@@ -120,7 +120,7 @@ def test_attempts_at_one_problem_index_draw_different_tasks() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
-def test_problem_spec_after_a_rejection_differs_only_in_seed_and_attempt() -> None:
+def test_redrawn_problem_spec_differs_only_in_seed_and_attempt() -> None:
     sampler = make_sampler()
     drawn = [sampler.draw(7, 0)]
     for attempt in range(1, 30):
@@ -167,7 +167,7 @@ def test_task_whose_groups_have_unequal_scores_is_sampled_more_often() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_whose_groups_have_equal_scores_keeps_a_minimum_share() -> None:
+def test_task_whose_groups_have_equal_scores_is_still_drawn_at_a_minimum_rate() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(600), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_SHARE / len(TASKS)
@@ -194,7 +194,7 @@ def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_group_scores_change_the_estimate_at_the_served_and_not_at_the_requested_level() -> None:
+def test_group_scores_change_the_estimate_at_the_level_that_was_served() -> None:
     """Level 1 was requested, but level 0.2 was served. The result must lower the estimate at 0.2."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
@@ -216,7 +216,7 @@ def test_weighted_choice_returns_an_item_for_every_random_number(weights: dict[s
     assert pick(weights, number) in weights
 
 
-def test_random_levels_stay_below_the_lowest_excluded_level() -> None:
+def test_random_levels_stay_below_the_lowest_level_excluded_for_a_task() -> None:
     sampler = make_sampler()
     sampler.exclude_levels("maze", 0.5)
     sampler.exclude_levels("maze", 0.75)

@@ -139,7 +139,7 @@ async def test_repeated_questions_of_a_stream_are_logged(
     assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
-async def test_stream_counts_levels_that_workers_replaced_and_logs_them_once(
+async def test_stream_counts_problems_that_workers_made_at_another_level(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Workers replace level 1, which has no parameters, by 0.5. Rounding 0.49 to 0.5 does not count."""
@@ -168,13 +168,13 @@ async def test_number_of_prefetched_problems_grows_with_the_number_in_flight(mak
     assert (ahead, len(sampler.drawn)) == ([2, 4, 5, 5], 10)
 
 
-async def test_concurrent_calls_of_the_next_method_return_different_problems(make_stream: MakeStream) -> None:
+async def test_concurrent_calls_of_stream_next_return_different_problems(make_stream: MakeStream) -> None:
     stream = make_stream(depth=2)
     problems = await asyncio.gather(*(stream.next() for _ in range(10)))
     assert sorted(problem.spec.index for problem in problems) == list(range(10))
 
 
-async def test_cancelled_call_of_the_next_method_loses_no_problem(make_stream: MakeStream) -> None:
+async def test_cancelled_call_of_stream_next_loses_no_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = make_stream(workers)
     waiting = asyncio.create_task(stream.next())
@@ -204,7 +204,7 @@ async def test_problem_that_cannot_be_generated_is_replaced_by_a_new_problem(mak
 
 
 @pytest.mark.parametrize("failed_before", [0, 4])
-async def test_task_that_always_fails_is_quarantined(
+async def test_task_whose_generation_always_fails_is_quarantined(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture, failed_before: int
 ) -> None:
     """The earlier run may have had more failures of the task than this run allows."""
@@ -256,7 +256,7 @@ async def test_stream_raises_if_every_task_is_quarantined(make_stream: MakeStrea
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_closing_a_stream_leaves_the_state_unchanged_after_repeated_failures_of_a_problem(
+async def test_closing_a_stream_keeps_its_state_if_a_problem_failed_repeatedly(
     make_stream: MakeStream,
 ) -> None:
     workers = Held()
@@ -293,7 +293,7 @@ async def test_closed_worker_pool_ends_the_stream(make_stream: MakeStream) -> No
         await make_stream(workers).next()
 
 
-async def test_waiting_call_of_the_next_method_raises_when_the_stream_closes(make_stream: MakeStream) -> None:
+async def test_waiting_call_of_stream_next_raises_when_the_stream_closes(make_stream: MakeStream) -> None:
     stream = make_stream(Held())
     waiting = asyncio.create_task(stream.next())
     await settle()
@@ -317,7 +317,7 @@ async def test_training_problem_with_an_evaluation_question_is_replaced(make_str
     assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
 
 
-async def test_task_with_only_evaluation_questions_is_quarantined(make_stream: MakeStream) -> None:
+async def test_task_is_quarantined_if_all_its_questions_are_held_out(make_stream: MakeStream) -> None:
     prepare = AsyncMock(side_effect=lambda problem: Rejection.HELD_OUT if problem.task == "a" else problem)
     stream = make_stream(prepare=prepare, depth=1)
     assert (await take(stream, 1))[0].task != "a"
@@ -420,7 +420,7 @@ def test_resumed_stream_continues_the_sequence_of_problems(
 # ---------------------------------------------------------------------------- the rest of the state
 
 
-async def test_resumed_stream_keeps_the_new_problem_drawn_for_a_failed_problem(make_stream: MakeStream) -> None:
+async def test_resumed_stream_keeps_the_problem_that_replaced_a_failed_one(make_stream: MakeStream) -> None:
     workers = Held()
     first = await started(make_stream(workers, depth=1))
     workers.fail(0)

@@ -101,7 +101,7 @@ def options_of(folder: Path, settings: Mapping[str, object]) -> argparse.Namespa
 
 
 @pytest.mark.parametrize("command", OF_FILES)
-def test_ignored_settings_are_dropped_and_reported(
+def test_command_drops_and_logs_settings_that_it_does_not_use(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, command: Any
 ) -> None:
     """The ignored settings contradict each other. A command that ignores them must still run."""

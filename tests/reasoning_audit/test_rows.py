@@ -63,7 +63,7 @@ async def test_answer_format_of_the_rows_is_detected(form: CompletionForm) -> No
 
 
 @pytest.mark.asyncio
-async def test_audit_puts_the_answers_that_it_submits_into_the_answer_format_of_the_rows() -> None:
+async def test_audit_submits_answers_in_the_answer_format_of_the_rows() -> None:
     problems = _problems({"answer": "1"})
     pool = FakeWorkers()
     [verdict] = await RowWorkers(pool, problems, BOX, _nothing).score(problems[0], ["5"])
@@ -166,7 +166,7 @@ def test_score_function_may_read_files_during_an_audit_only_with_permission(
     assert set(found) == (set() if may_read else {"gold_not_paid", "verifier_fails"})
 
 
-def test_printed_command_reproduces_a_finding_on_rows(folder: Path) -> None:
+def test_printed_command_reproduces_a_finding_about_rows(folder: Path) -> None:
     assert _run("doubles") == 1
     found = _findings()
     assert "verifier_fails" not in found
@@ -221,12 +221,12 @@ def test_error_names_the_row_that_lacks_an_argument_of_the_score_function() -> N
         _run("wants_level")
 
 
-def test_the_options_named_deadline_and_memory_raise_without_the_option_named_score() -> None:
+def test_audit_command_raises_if_deadline_or_memory_is_given_without_score() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
-def test_the_option_named_score_without_the_option_named_rows_raises(argv: list[str], tmp_path: Path) -> None:
+def test_audit_command_raises_if_score_is_given_without_rows(argv: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs --rows FILE; --rows and --gold need --score"):
         audit_command(argv, tmp_path)

@@ -35,15 +35,13 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_shortcut_score_is_a_fault_if_it_exceeds_the_bound_for_the_number_of_answer_options(
-    options: int, bound: float
-) -> None:
+def test_bound_on_shortcut_scores_depends_on_the_number_of_answer_options(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_mean_shortcut_score_counts_0_for_problems_to_which_the_shortcut_has_no_answer() -> None:
+def test_mean_shortcut_score_counts_0_if_the_shortcut_has_no_answer() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -56,7 +54,7 @@ def test_mean_shortcut_score_counts_0_for_problems_to_which_the_shortcut_has_no_
         ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
     ],
 )
-def test_low_score_of_right_answers_or_high_score_of_slightly_changed_answers_is_a_fault(
+def test_low_score_of_right_answers_or_high_score_of_changed_answers_is_a_fault(
     oracle: list[float], perturbed: list[float], fault: str | None
 ) -> None:
     assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
@@ -95,7 +93,7 @@ async def test_audit_confirms_a_suspected_fault_on_more_problems(paid_until: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_audit_adds_problems_only_once_for_a_fault_in_a_task_left_out_of_training() -> None:
+async def test_audit_checks_more_problems_only_once_for_a_task_left_out_of_training() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
@@ -149,7 +147,7 @@ async def test_audit_stops_generating_problems_of_a_task_after_3_failures() -> N
     assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
-async def test_suspicion_that_a_decision_tree_guesses_the_answers_is_confirmed_on_160_problems() -> None:
+async def test_audit_checks_a_decision_tree_that_guesses_answers_on_160_problems() -> None:
     """A tree's score on 40 problems is mostly chance, so a finding needs 160 problems."""
 
     def made(spec: ProblemSpec) -> Problem:

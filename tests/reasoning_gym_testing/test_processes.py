@@ -114,12 +114,12 @@ def test_processes_end_when_their_parent_is_killed(number: signal.Signals, tmp_p
     assert not survivors(everything, PATIENCE_S)
 
 
-def test_the_function_named_wait_until_raises_after_the_time_limit() -> None:
+def test_wait_until_function_raises_after_the_time_limit() -> None:
     with pytest.raises(TimeoutError, match=r"^the miracle .* 0\.1 s$"):
         wait_until(lambda: False, 0.1, "the miracle")
 
 
-def test_launcher_process_has_ended_when_the_program_that_started_it_ends(tmp_path: Path) -> None:
+def test_launcher_process_does_not_outlive_the_program_that_started_it(tmp_path: Path) -> None:
     script = (
         "import pathlib, sys\n"
         "from reasoning_gym_testing import Processes\n"

@@ -30,7 +30,7 @@ async def test_100_short_sequences_take_as_many_event_loop_turns_as_one() -> Non
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
-async def test_event_loop_runs_other_coroutines_between_two_long_sequences_of_numbers() -> None:
+async def test_map_in_turns_lets_other_coroutines_run_after_each_long_sequence() -> None:
     alone = await turns_of_others([NUMBERS_PER_TURN])
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 
@@ -46,7 +46,7 @@ async def test_short_sequences_are_processed_without_yielding_to_the_event_loop(
 # ---------------------------------------------------------------------------- threaded calls
 
 
-async def test_concurrent_calls_in_the_decoder_thread_do_not_mix_up_their_results() -> None:
+async def test_decoder_thread_does_not_mix_up_results_of_concurrent_calls() -> None:
     numbers = range(3 * CALLS_PER_BATCH)
     assert await asyncio.gather(*(run_on_decoder(str, number) for number in numbers)) == list(map(str, numbers))
 

@@ -294,7 +294,7 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
         ((True, True, True), (True, True, False), False),
     ],
 )
-def test_knights_knaves_problem_is_rejected_if_counting_the_word_and_reveals_the_roles(
+def test_knights_knaves_problem_is_rejected_if_its_conjunctions_reveal_the_roles(
     solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool
 ) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
@@ -302,7 +302,7 @@ def test_knights_knaves_problem_is_rejected_if_counting_the_word_and_reveals_the
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_easy_circuit_logic_problems_are_rejected_except_for_the_declared_share() -> None:
+def test_only_the_declared_share_of_easy_circuit_logic_problems_is_served() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected
@@ -328,7 +328,7 @@ def test_programs_whose_output_varies_between_runs_are_rejected(monkeypatch: pyt
     assert _flaw("codeio", entry) is not None
 
 
-def test_flawed_programs_are_rejected_without_running_them() -> None:
+def test_codeio_problem_with_a_flawed_program_is_rejected_without_running_it() -> None:
     dataset = reasoning_gym.create_dataset("codeio", seed=60_000, size=40)
     task = find_task("codeio")
     assert task.preview is not None

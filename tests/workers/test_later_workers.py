@@ -167,7 +167,7 @@ async def test_new_fork_server_gives_no_access_to_a_folder_that_replaced_a_grant
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_new_fork_server_gives_access_to_granted_folders_that_were_not_replaced(folders: Folders) -> None:
+async def test_new_fork_server_gives_access_to_a_granted_folder_that_still_exists(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         await _replace_fork_server(pool)
         assert await _reads(pool, folders.data / "text") == READ
@@ -274,7 +274,7 @@ def test_error_names_the_failed_sandbox_layer() -> None:
     assert applied == ["memory limit"]
 
 
-def test_missing_sandbox_layer_is_reported_with_its_reason() -> None:
+def test_lost_sandbox_layer_is_reported_with_the_reason_for_its_failure() -> None:
     first = Restrictions(["memory limit"], ["seccomp"], {})
     assert first.lost(first) is None
     assert first.lost(Restrictions(["memory limit"], [], {"seccomp": "no memory"})) == "seccomp (no memory)"

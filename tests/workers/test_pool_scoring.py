@@ -120,7 +120,7 @@ async def test_answers_that_each_kill_a_worker_once_are_all_scored(pool: WorkerP
     assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4
 
 
-async def test_crashing_answer_scores_zero_even_if_a_worker_was_killed_during_another_answer(
+async def test_crashing_answer_scores_zero_even_after_another_answer_killed_a_worker(
     pool: WorkerPool, tmp_path: Path
 ) -> None:
     verdicts = await pool.score(await make(pool, seed=3), [f"once {tmp_path / 'marker'} killed", "crash"])
@@ -245,7 +245,7 @@ async def test_group_over_its_scoring_budget_is_dropped(fake_library: Path, capl
         assert pool.stats.over_budget == 1
 
 
-async def test_default_scoring_budget_allows_three_timeouts(fake_library: Path) -> None:
+async def test_default_scoring_budget_of_a_group_allows_three_timeouts(fake_library: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.1) as pool:
         answers = [f"hang {number}" for number in range(3)]
         verdicts = await pool.score(await make(pool, seed=3), [*answers, "3"])
@@ -342,7 +342,7 @@ def test_verdict_lists_the_formatting_removed_from_the_answer() -> None:
 
 
 @pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
-def test_verdict_with_invalid_names_of_removed_formatting_is_a_protocol_fault(frames: object) -> None:
+def test_verdict_with_an_invalid_list_of_removed_formatting_is_a_protocol_fault(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
 

@@ -79,7 +79,7 @@ async def test_connection_to_run_api_times_out(monkeypatch: pytest.MonkeyPatch) 
 # ---------------------------------------------------------------------------- waiting
 
 
-async def test_registration_waits_until_the_trainer_has_registered(
+async def test_environment_registers_only_after_the_trainer_has_registered(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     await api.reset()

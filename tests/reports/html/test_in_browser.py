@@ -262,7 +262,7 @@ def test_filters_of_the_report_page_select_groups(view: View) -> None:
     assert int(view.choose(f_text="IDEA 88,")) <= 1
 
 
-def test_page_shows_the_library_answer_that_a_reference_answer_corrects(tab: Any, pages: dict[str, Path]) -> None:
+def test_page_shows_the_library_answer_if_it_was_corrected(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     view.choose(f_outcome="right")
@@ -457,7 +457,7 @@ def test_page_does_not_rank_runs_that_have_different_tasks(tab: Any, tmp_path: P
     view.close()
 
 
-def test_report_page_says_how_many_tasks_the_mean_scores_of_published_models_include(tab: Any, tmp_path: Path) -> None:
+def test_report_page_says_over_how_many_tasks_published_scores_are_averaged(tab: Any, tmp_path: Path) -> None:
     rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
     models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
     results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}
