@@ -40,8 +40,7 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Matches answers that are no boards: determinants, and answers with null characters, with which `_row` marks
-cells."""
+r"""Matches answers that are no boards: determinants, and answers with the null characters of `_row`."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
 """A string that ends, but does not begin, with a quote: a prime, as in the transposed matrix `[1 2; 3 4]'`."""

@@ -99,7 +99,7 @@ CLOSING_QUOTES: Mapping[str, str] = {
 """The closing quote for each opening quote."""
 
 LONG_WHITESPACE = re.compile(r"\s{60,}")
-"""A long run of whitespace. It is replaced by one space or newline, because patterns take quadratic time on it."""
+"""A long run of whitespace. It is shortened, because patterns take quadratic time on it."""
 AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 FULL_STOP = "full_stop"
 RESULT_NAME = "name"

@@ -78,8 +78,7 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 
 class _Part(NamedTuple):
-    """The value of a part of a polynomial. `varies`: the part has variables. `is_sum`: the part is a sum with
-    variables."""
+    """The value of a part of a polynomial, and whether the part has variables, or is a sum with variables."""
 
     value: Fraction
     varies: bool = False
