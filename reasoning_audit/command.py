@@ -1,7 +1,6 @@
 """The command `audit` and its output.
 
-The exit status is 1 if a finding has at least the severity `--fail-on`, for example if an answer without reasoning
-earns more than the bound of its task. So CI can check a new release of the library.
+The exit status is 1 if a finding has at least the severity `--fail-on`. So CI can check a new release of the library.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def _check_output(path: Path) -> None:
 def _finish(report: Report, options: argparse.Namespace) -> int:
     """Save and print the report, and return the exit status.
 
-    Audits take minutes, so a report that cannot be saved is still printed. Raises ConfigError afterwards.
+    If the report cannot be saved, print it and then raise ConfigError.
     """
     from reasoning_env.storage.files import replace_file
 

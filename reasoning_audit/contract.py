@@ -22,10 +22,9 @@ from .scores import GENERATION_CPU_S, GENERATION_DEADLINE_S, RIGHT_ANSWER_SCORE,
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
 CHECKED = 2
-"""Number of problems, for each task and level, on which the audit watches the verifier.
+"""Number of problems of each task and level on which the audit watches the verifier.
 
-One, two and four problems gave the same findings for reasoning-gym, RLVE-Gym and verifiers with planted defects. But
-with one problem, the audit finds a verifier with random scores only by luck.
+With one problem, the audit would find a verifier with random scores only by luck.
 """
 SCORE_ROUNDING = 1e-6
 """Two scores count as equal if they differ by at most this."""
@@ -39,8 +38,8 @@ CANARIES: Mapping[str, str] = {
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
 }
-"""Answers that a `Watch` detects if a verifier executes them. Each key says what the executed answer would use. The
-sandbox makes the answers harmless."""
+"""Answers that are code. A `Watch` detects if a verifier runs the code. Each key says what the code would access. The
+sandbox prevents harm."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,
@@ -72,9 +71,8 @@ async def watched_pools(
 ) -> AsyncIterator[WatchedPools]:
     """Yield two pools whose workers observe the verifier (`watch.py`). Raises the errors of `WorkerPool.start`.
 
-    Each pool has one verifier process, so all scores of a pool come from the same process. If `other_hash_seed` is
-    True, the two pools have different values of PYTHONHASHSEED, as separately started programs do. `as_workers`
-    converts a pool to the `Workers` that the check uses.
+    Each pool has one verifier process. With `other_hash_seed`, the pools have different values of PYTHONHASHSEED, as
+    separately started programs do. `as_workers` converts a pool to the `Workers` that the check uses.
     """
     one_of_each = {"num_generators": 1, "num_verifiers": 1}
     user = settings.user.model_copy(update=one_of_each)
@@ -104,8 +102,7 @@ class ContractCheck:
     ) -> list[Finding]:
         """Return the findings on a task's problems. If `attacks` is True, also try hostile answers.
 
-        `failed` are answers that got no valid score earlier in the audit. Watched workers score them again, to find out
-        whether the verifier raised an error or returned an invalid score.
+        `failed` are answers without a valid score earlier in the audit. They are scored again to find the cause.
         """
         found = await self._find_contradicting_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):
@@ -246,6 +243,6 @@ def _raw(verdict: Verdict) -> float | None:
 def with_negative_number(answer: str) -> str:
     """Multiply the first positive whole number in the answer by -10, if the answer has such a number.
 
-    If a verifier computes a ratio or difference, its score of the changed answer may be outside [0, 1].
+    For the changed answer, a verifier may return a score outside [0, 1].
     """
     return POSITIVE_NUMBER.sub(r"-\g<0>0", answer, count=1)

@@ -1,8 +1,4 @@
-"""The findings of an audit: the defects of a verifier, each with evidence.
-
-A finding has a problem, an answer, the answer's score, a score to compare with, and a command that reproduces the
-score. README.md explains each defect.
-"""
+"""The findings of an audit: the defects of a verifier, each with evidence. README.md explains each defect."""
 
 from __future__ import annotations
 
@@ -80,8 +76,8 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defects that are known from the reason of a failed verdict alone. After a failure with another reason, the audit
-scores the answer again on watched workers (`watch.py`) to find the defect."""
+"""The defects that follow from the reason of a failed verdict. After a failure with another reason, the audit scores
+the answer again on watched workers (`watch.py`)."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Predict answers from surface features of questions with a small decision tree.
 
-The tree makes up to DEPTH yes-or-no tests of counts, words and numbers in a question, and predicts the right answer,
-which is one of several options. The tree is learned on one half of a task's problems and scored on the other half. A
-policy could earn this score without reasoning.
+The tree makes up to DEPTH yes-or-no tests of counts, words and numbers in a question, and then predicts one of several
+options. The tree is learned on one half of a task's problems and scored on the other half. A policy could earn this
+score without reasoning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Maximum number of word positions used as features. The first and the last PLACES numbers are features too."""
+"""Features are the first PLACES and the last PLACES numbers of a question, and the words at up to PLACES positions."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -60,9 +60,10 @@ Tree = Question | Leaf
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
     """Return a score for each problem: 1 if a tree predicts the right option, else 0.
 
-    The tree is learned on the half of the problems that does not include this problem. With fewer than LEARNT_FROM
-    problems, no tree is learned. The scores are then an upper bound of a tree's scores: 1 if the right option is one of
-    the two most frequent options and occurred in an earlier problem.
+    The tree is learned on the half of the problems that does not include this problem.
+
+    With fewer than LEARNT_FROM problems, no tree is learned. Instead, a problem scores 1 if its right option is one of
+    the two most frequent options and was the right option of an earlier problem.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:
@@ -153,10 +154,8 @@ class _Grower:
 def surface_features(questions: Sequence[str]) -> Features:
     """Return the features of questions that a decision tree tests.
 
-    The features are: counts of signs and words, and the ratio of every two of these counts; the first and the last
-    numbers in a question; for a position, how many letters the word there has, how many of them repeat, and which word
-    it is; and whether the words at two positions are equal. The position of a word is its line, counted from the end of
-    the question, and its place in the line.
+    The features are counts (see `count_surface`), ratios of counts, the first and last numbers, counts of words, and
+    facts about the words at some positions.
     """
     counted = [count_surface(question) for question in questions]
     counts = {name: np.array([one[name] for one in counted]) for name in counted[0]}
@@ -216,7 +215,10 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 
 
 def _counts_of_words(questions: Sequence[str]) -> Features:
-    """Return the counts of up to 300 words. Prefer words that occur about half as often as there are questions."""
+    """Return how often each of up to 300 words occurs in each question.
+
+    The words are those whose total number of occurrences is nearest to half the number of questions.
+    """
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2

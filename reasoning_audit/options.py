@@ -18,8 +18,10 @@ NEVER = "never"
 GOLD = "answer"
 """The default column of right answers."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""The rounds after the first, as (factor, share). A round uses factor * `items` new problems. It scores a shortcut only
-if its mean score in the previous round was above the share of its limit (`TaskAudit.bound_of`)."""
+"""The rounds after the first, as (factor, share). A round uses factor * `items` new problems.
+
+A round scores only shortcuts whose mean score in the previous round was above share * `bound_of(shortcut)`.
+"""
 DEFAULTS = "defaults"
 """The value of `--levels` that stands for the library's default parameters."""
 

@@ -1,7 +1,7 @@
 """Probes: answers that the audit scores and that are known to be right, wrong, or made without reasoning.
 
-A kind of probe is a rule that makes an answer to any problem. `make_probes` makes the probes for a task's problems. For
-one kind, no answers are made: the decision tree (`learner.py`) predicts the right option from features of the question.
+A kind of probe is a rule that makes an answer to any problem. For one kind, no answers are made: the decision tree
+(`learner.py`) predicts the right option from features of the question.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Kinds of changes to a right answer. In no task is the changed answer still right for every problem."""
+"""Kinds of changes to a right answer. In every task, each change makes some of the right answers wrong."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
-"""Pairs of kinds of probes: the right answer and a wrong answer, in both orders. A verifier that searches for the right
-answer accepts both; a verifier that reads only the first or the last answer accepts one of them."""
+"""Pairs of kinds of probes: a right and a wrong answer, in both orders. A verifier that accepts both orders searches
+for the right answer."""
 WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
 """Kinds of answers whose mean score has no bound: the answer is empty, or made from the right answer."""
 
 
 def is_shortcut(probe: str) -> bool:
-    """Return True if a policy could give this kind of answer without reasoning, so that its mean score must be low."""
+    """Return True if a policy could give this kind of answer without reasoning. Shortcuts must have low mean scores."""
     return probe not in WITHOUT_BOUND
 
 

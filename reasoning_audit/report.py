@@ -37,8 +37,8 @@ class AuditedTask:
     """The results of a task at a level; `level` is None for the library's default parameters.
 
     - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be generated.
-    - `worst` is the kind of shortcut (an answer without reasoning) that scores highest; None if all shortcuts score 0.
-    - `means` maps each kind of probe to its mean score.
+    - `worst` is the shortcut (kind of answer without reasoning) that scores highest; None if all shortcuts score 0.
+    - `means` has the mean score of each kind of answer that was tried, shortcut or not.
     """
 
     task: Name
@@ -107,7 +107,10 @@ def make_report(
 
 
 def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return a task's outcome at a level. In a task that training excludes (`left_out`), shortcuts may score high."""
+    """Return the outcome of a task at a level of difficulty.
+
+    High scores of shortcuts are no failure in a task that training excludes (`left_out`).
+    """
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:

@@ -11,7 +11,7 @@ from reasoning_env.records import Problem
 from reasoning_env.rewards import extract_answer
 
 MAX_SCORED = 2_000
-"""If an answer has more characters, the command that reproduces a finding repeats the audit of the task."""
+"""Maximum characters of an answer in a command. For a longer answer, the command repeats the audit of the task."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`audit --score`: audit a user's score function on a file of rows with right answers.
 
-The function reads whole completions, so a completion must state its answer in a way that the function recognizes. The
-audit tries FORMS, and uses the form in which right answers score highest. Each row is a problem of the audit.
+The function reads whole completions. The audit tries FORMS (ways to write an answer in a completion), and uses the form
+in which right answers score highest.
 """
 
 from __future__ import annotations
@@ -36,11 +36,8 @@ from .reproduction import FunctionCommands, Reproduction
 from .scores import AuditTarget, TaskAudit, Workers, audit_task
 
 MAX_ROWS = 200
-"""Maximum number of rows that the audit uses; it ignores further rows.
-
-With 200 rows and a bound of 0.35, the probability that the audit reports a constant answer is 0.92 if the answer's true
-mean score is 0.40, and 0.05 if the true mean is 0.30. 200 rows take 4.7 s of processor time.
-"""
+"""Maximum number of rows that the audit uses. With a bound of 0.35, 200 rows reveal a constant answer with a true mean
+score of 0.40 in 92 % of cases."""
 QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
 """Names of columns that may contain the question. The audit uses the first of these columns that a row has."""
 
@@ -137,9 +134,9 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Makes problems from rows. To score an answer, puts it into a completion and passes the completion to `pool`.
+    """Replaces the worker pool in an audit of rows, each of which is a problem.
 
-    An audit of rows uses this class in place of a worker pool. Calls `advance` after scoring the answers of a row.
+    `score` puts each answer into a completion, lets `pool` score the completion, and then calls `advance`.
     """
 
     def __init__(

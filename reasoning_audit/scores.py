@@ -1,9 +1,10 @@
 """Score probes (answers that the audit makes) on a task's problems.
 
-`audit_task` scores all probes on a few problems, and then the probes with high scores on more problems. It returns a
-`TaskAudit` with the scores, the highest mean score that shortcuts may have (the bound), and the faults. If the verifier
-fails, the answer scores 0. A shortcut (a kind of answer made without reasoning) scores 0 on a problem to which it has
-no answer.
+A shortcut is a kind of answer made without reasoning. The bound of a task is the highest mean score that shortcuts are
+allowed to have.
+
+`audit_task` scores all probes on a few problems, and then the shortcuts with high scores on more problems. If the
+verifier fails, the answer scores 0. If a shortcut has no answer to a problem, the shortcut scores 0 on this problem.
 """
 
 from __future__ import annotations
@@ -86,15 +87,15 @@ class ProbeTally:
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """The scores of the audit's answers (probes) on a task at a level.
+    """The scores of the audit's answers (probes) on a task at a level, from the last round of the audit.
 
     - `level`: None for the library's default parameters.
-    - `items`: number of problems on which the answers were scored.
+    - `items`: number of scored problems.
     - `tallies`: the scores by kind of probe.
     - `options`: number of options of a multiple-choice task; 0 for all other tasks.
     - `flawed`: number of rejected problems by cause.
-    - `failures`: errors of problems that could not be generated or scored.
-    - `problems`: the problems on which all kinds of probes were scored. On later problems, only some kinds are scored.
+    - `failures`: errors of problems that could not be generated or scored, in any round.
+    - `problems`: the problems of the first round, in which all kinds of probes were scored.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
@@ -127,7 +128,7 @@ class TaskAudit:
         return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
-        """Return the mean score of a kind of answers. A shortcut scores 0 on problems to which it has no answer.
+        """Return the mean score of a kind of answer. A problem to which a shortcut has no answer counts as 0.
 
         The best constant answer is selected on one half of the problems, and its mean is over the other half.
         """
@@ -163,9 +164,9 @@ class TaskAudit:
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the shortcuts whose mean score is above `share` * `bound_of(shortcut)`, and all keys of `faults`.
+        """Return the kinds of answers for the next round: those in `faults`, and shortcuts with high mean scores.
 
-        The limit for the decision tree is even lower, because a tree that was learned on few problems scores lower.
+        A high mean score is above `share` * `bound_of(shortcut)`. The limit is lower for the decision tree.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
@@ -210,7 +211,7 @@ class AuditTarget:
 async def audit_task(
     workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
-    """Score all probes on `items` problems of a task. Further rounds use new problems and only probes with high scores.
+    """Score all probes on `items` problems of a task. Further rounds use new problems and drop low-scoring shortcuts.
 
     Returns the scores of the last round, and the `failures` of all rounds. A task with a known answer leak gets only
     one further round. Raises WorkerError if the pool has no workers left.
@@ -316,6 +317,6 @@ def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) 
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return the option that an answer selects. An option has the same name in all questions of the task."""
+    """Return the name of the option that an answer selects. All questions of the task use the same names."""
     metadata = json.loads(problem.metadata_json)
     return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

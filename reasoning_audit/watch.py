@@ -2,8 +2,7 @@
 
 A bare verifier is the verifier as its author wrote it, without this environment's guards. `BareSource` and
 `WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A watched scorer calls the bare verifier
-twice and records in `Verdict.own_parts` which numbers the verifier returned, and which of Python's audit events it
-caused. This module only records; the sandbox prevents harm.
+twice. `Verdict.own_parts` then has the returned numbers, and counts of Python's audit events.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ BARE = f"{__name__}:BareSource"
 WATCHED = f"{__name__}:WatchedSource"
 """The name of `WatchedSource`, as a value of `PoolSettings.source_wrapper`."""
 CANARY = "audit_canary"
-"""A word in hostile answers that no verifier uses. If one of Python's audit events has it, the answer was executed."""
+"""A word in hostile answers that no verifier uses. If an audit event has this word, the answer was executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
 
 
 class Watched(StrEnum):
-    """The names of the numbers that a watched worker records for each answer: the keys of `Verdict.own_parts`."""
+    """The numbers that a watched worker records for each answer. The values are keys of `Verdict.own_parts`."""
 
     RAW = "raw"
-    """Key of the number that the verifier returned."""
+    """The number that the verifier returned."""
     AGAIN = "again"
-    """Key of the number that the verifier returned at the second call with the same answer."""
+    """The number that the verifier returned at the second call with the same answer."""
     NO_NUMBER = "no number"
-    """Key whose value is 1 if the verifier returned no finite number."""
+    """1 if the verifier returned no finite number."""
     FAILED = "failed"
-    """Key whose value is 1 if the verifier raised an error."""
+    """1 if the verifier raised an error."""
     FILE = "file"
     SOCKET = "socket"
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """Keys of how often the verifier used files, sockets, processes and modules, and ran code from the answer."""
+    """The counts of a `Watch` are FILE, SOCKET, PROCESS, IMPORT and CODE."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
@@ -85,7 +84,7 @@ class Watch:
 
 
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
-    """Return what the answer did, as an audit event of Python shows; None for an event that proves nothing."""
+    """Return the count that an audit event of Python increases; None if any verifier may cause this event."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _contains_canary_name(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
@@ -183,7 +182,7 @@ class BareSource(Source):
 
 
 class WatchedSource(BareSource):
-    """Wraps a source of problems like `BareSource`, and observes the verifiers with a `Watch`."""
+    """Does the same as `BareSource`, and observes the verifiers with a `Watch`."""
 
     _watch: Watch | None = None
 

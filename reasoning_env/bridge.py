@@ -56,7 +56,7 @@ class RemoteJudge(Protocol):
     async def judge(self, subject: Subject, completions: Sequence[str]) -> Sequence[Verdict]:
         """Return a verdict for each completion, in order. `subject` is a problem's reference, or a row.
 
-        Raises GenerationError, ScoringError or WorkerError if the group gets no verdicts at the moment.
+        Raises GenerationError, ScoringError or WorkerError if the group cannot be judged now.
         """
 
     async def close(self) -> None:
@@ -203,9 +203,9 @@ class Bridge:
         self._run(self._call(lambda: self.session.observe(problem, verdicts, cut=cut)))
 
     def evaluation_problems(self) -> list[Problem]:
-        """Return the fixed problems of the evaluation, which `next` never returns.
+        """Return the fixed problems of the evaluation, which `next` never returns, in a fixed order.
 
-        The tasks alternate in a fixed shuffled order, so the first problems are a sample of all tasks.
+        Each task occurs once before any task occurs again, so the first problems are a sample of all tasks.
         """
         return self._run(self._evaluation_problems())
 
@@ -222,7 +222,7 @@ class Bridge:
         self._run(self._resume(state))
 
     def report(self) -> dict[str, float]:
-        """Return the metrics since the last call."""
+        """Return the metrics since the last call of `report`."""
         return self._run(self._call(self.session.report))
 
     def close(self) -> None:
@@ -254,7 +254,7 @@ class Bridge:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[[int], Bridge], tuple[int]]:
-        return _find_bridge, (self._number,)
+        return _find_bridge, (self._number,)  # libraries pickle their arguments to hash them
 
     # ---- on the bridge's thread
 

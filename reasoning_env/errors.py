@@ -39,13 +39,13 @@ The infrastructure: a worker process is killed or cannot be started, the machine
     above a limit (`dumps/writer.py`). A damaged checkpoint is skipped (`storage/checkpoints.py`).
     ScoringError, WorkerError (ClosedError: the user closed the workers), OutputError, CheckpointError
 
-    An unexpected error while a problem is generated is our bug, and the same problem would most likely fail again.
-    So a different problem is generated, as after an error of the library. Over HTTP, the error is status 500.
+This package: an unexpected error in its code while a problem is generated.
+    A different problem is generated, because the same one would most likely fail again. Over HTTP: status 500.
     GeneratorFaultError
 
 The model: a completion has no single answer, or the verifier cannot judge the answer.
-    Only here does a failure score 0, and no error is raised. The verdict has the reason: no answer, several
-    answers, an answer that is unclosed, empty or too long (`rewards.py`), or an answer for which the verifier raises
+    Only here does a failure score 0. No error is raised. The verdict has the reason: no answer, several answers,
+    an answer that is unclosed, empty or too long (`rewards.py`), or an answer for which the verifier raises
     (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). A verifier ends a worker
     by its memory limit, a fatal signal, an exit or an invalid reply. A kill from outside is an infrastructure error.
 

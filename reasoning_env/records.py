@@ -28,7 +28,7 @@ Subject = str | Row
 
 
 LEVEL_STEPS = 16
-"""Number of steps from a task's easiest level to its hardest. Workers have parameters for these levels only."""
+"""Number of steps from a task's easiest level to its hardest. Workers have parameters for whole steps only."""
 
 
 def level_step(level: float) -> int:
@@ -68,11 +68,10 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     """The verifier took longer than the deadline for an answer, and was killed."""
     OUT_OF_MEMORY = "out_of_memory"
-    """The verifier worker reached its memory limit while it scored the answer, in two attempts."""
+    """In both of two attempts, the verifier worker reached its memory limit while it scored the answer."""
     CRASH = "crash"
-    """The verifier worker ended itself (a fatal signal, an exit) or broke the protocol, in two attempts.
-
-    A worker that another process or the kernel kills is an infrastructure error and never gives a score."""
+    """In both of two attempts, the verifier worker ended itself (a fatal signal, an exit) or broke the protocol. A
+    worker that is killed from outside is an infrastructure error."""
 
     @property
     def has_answer(self) -> bool:
@@ -218,7 +217,7 @@ class ProblemRequest:
     | training, and the fixed evaluation set | nothing |
     | `Session.make`, and a trial problem at the start | `exact_seed` |
     | a reference | `exact_seed`, `params_are_whole`, `clarified` true |
-    | a reference, if this gave a question with the wrong hash | `exact_seed`, `params_are_whole`, `clarified` false |
+    | a reference whose clarified question has the wrong hash | `exact_seed`, `params_are_whole`, `clarified` false |
     | a reference with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
     | a preset | `exact_seed`, `clarified` false; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
     | any request with `rewards: library` | `exact_seed` and `uncorrected`; the worker sets them |

@@ -56,12 +56,12 @@ P: p-value of the change, by a paired permutation test over the problems of the 
 
 
 def _evaluations_in(path: Path) -> list[Path]:
-    """Return the evaluations in a folder, sorted by name; only the folder itself if it is an evaluation or has none."""
+    """Return the evaluations in a folder, sorted by name; [path] if `path` is an evaluation, or contains none."""
     from ..evaluations.folder import RESULTS
 
     if (path / RESULTS).exists() or not path.is_dir():
         return [path]
-    return sorted(found.parent for found in path.glob(f"*/{RESULTS}")) or [path]
+    return sorted(found.parent for found in path.glob(f"*/{RESULTS}")) or [path]  # `read_scores` raises the error
 
 
 def _print(comparison: Comparison) -> None:

@@ -197,7 +197,7 @@ async def _serve(
 def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
     """While connections cannot be accepted because too many files are open, log a warning once per minute.
 
-    asyncio itself would log 128 tracebacks per second, and one per scheduled retry after the server closes its socket.
+    Without this handler, asyncio would log 128 tracebacks per second.
     """
     warned = -math.inf
 
@@ -210,6 +210,7 @@ def _log_accept_errors_once(loop: asyncio.AbstractEventLoop) -> None:
                 logger.warning(
                     "cannot accept more connections: %s; raise the limit on open files with ulimit -n", error.strerror
                 )
+        # After the server has closed its socket, asyncio still retries to accept, and each retry raises this error.
         elif not (isinstance(error, ValueError) and "_start_serving" in str(context["message"])):
             loop.default_exception_handler(context)
 

@@ -1,7 +1,6 @@
-"""The output of a command that writes rows: the finished file, and its card, which describes the file.
+"""The output of a command that writes rows: a file of rows, and its card, a JSON file that describes the rows.
 
-Until all rows are ready, the rows are in a `KeyedFile` in the same folder, so that the same command can resume after an
-interruption.
+Until all rows are ready, they are in a `KeyedFile` in the same folder, so that the same command can resume.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ OUT_OPTION = "--out"
 
 
 def unfinished_path(out: Path) -> Path:
-    """Return the path of the file that has the rows until the output is finished."""
+    """Return the path of the file that has the rows until all rows are ready."""
     return out.with_name(f"{out.name}.unfinished")
 
 
@@ -33,16 +32,16 @@ def card_path(out: Path) -> Path:
 
 
 OnRow = Callable[[Mapping[str, object]], object]
-"""A function that is called with each row that an interrupted call stored. It raises ValueError for an invalid row."""
+"""Called with each row that an interrupted run stored. Raises ValueError for an invalid row."""
 
 
 @contextmanager
 def unfinished_rows(
     out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
 ) -> Iterator[KeyedFile]:
-    """Yield the file that has the rows, by position, until the `with` block has written the output.
+    """Open the file of unfinished rows for a `with` block. Each key in the file is the position of a row.
 
-    The file is deleted after the block, unless the block raises an error.
+    The file is deleted after the block, unless the block raises an error. `on_row` gets the rows of an earlier run.
 
     Raises ConfigError if the file is damaged or was made with other settings, or if another process writes to it.
     """
@@ -74,9 +73,9 @@ def rows_by_position(rows: KeyedFile) -> Iterator[dict[str, Any]]:
 
 
 def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, Any] | None:
-    """Return the card of an output that an earlier call with these settings finished; None if there is no output.
+    """Return the card of an output that an earlier run with these settings finished; None if there is no output.
 
-    Delete the unfinished rows of a call that was killed right after it wrote the output.
+    Also delete the file of unfinished rows, which remains if the earlier run was killed after it wrote the output.
 
     Raises ConfigError if the output was made with other settings, or has no card.
     """
@@ -109,7 +108,7 @@ def write_output(
 ) -> None:
     """Write the card of an output, then the output with `write_rows`. Raises OutputError.
 
-    After an error, the rows stay in `under_way`, the file of unfinished rows, and the same call can resume.
+    After an error, the rows stay in the file `under_way`, and the same command can resume.
     """
     with output_errors(out, f"the {len(under_way.keys)} finished rows are still in {under_way.path}"):
         write_card(out, card)
@@ -117,5 +116,5 @@ def write_output(
 
 
 def write_card(out: Path, card: Mapping[str, object]) -> None:
-    """Write the card of an output (see `card_path`). Raises OSError."""
+    """Write the JSON file that describes an output (see `card_path`). Raises OSError."""
     replace_file(card_path(out), [json.dumps(card, indent=2).encode() + b"\n"], mode=0o666)

@@ -5,9 +5,9 @@ has its own sequence of draws. The seed of a draw depends only on the run's seed
 the draw. A draw gives a row unless its question is already in the file or in the evaluation set, or is too long. A
 level ends early after too many rejected or failed draws (see `problems/giving_up.py`).
 
-Several machines can each make a part (shard) of a file. With at most as many parts as tasks, no two parts share a task.
-With more parts, several parts share a task. Each of them generates all draws of the task, and a hash of the question
-decides which part keeps the question. So no question is in two parts, and the parts have all rows of a whole file.
+Several machines can each make a part (shard) of a file. No question is in two parts, and all parts together have the
+rows of the whole file. With at most as many parts as tasks, no two parts share a task. With more parts, several parts
+share a task: each of them generates all draws of the task, and a hash decides which part keeps a question.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Level = float | Literal["random"] | None
 
 
 class ProblemForm(StrEnum):
-    """The program for which the rows are written. It decides the columns."""
+    """Which columns the rows have."""
 
     ROWS = "rows"
     """Columns for any program: each property of the problem has its own column."""
@@ -89,7 +89,7 @@ class LevelProgress:
 
 @dataclass
 class TaskProgress:
-    """Progress of a task: numbers of requested rows (`wanted`), generated rows, and rows in this shard (`kept`)."""
+    """Progress of a task: numbers of requested rows (`wanted`), generated rows, and rows of this part (`kept`)."""
 
     task: str
     wanted: int
@@ -126,7 +126,10 @@ def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
-    """Return the tasks of one of the file's `parts`, each with (r, d): keep a question if its hash modulo d is r."""
+    """Return the tasks of part number `part` of `parts`, each with a pair (r, d).
+
+    The part keeps only those questions of the task whose hash modulo d is r.
+    """
     if parts <= len(tasks):
         return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
     number = (part - 1) % len(tasks)
@@ -138,8 +141,8 @@ def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tupl
 class ProblemRow:
     """A problem and its position among the rows of all parts of the file.
 
-    `question` is the hash by which questions of a task are compared. `is_of_part` is True if the row belongs to the
-    part that this run writes. `progress` is the progress of the task.
+    `question` is the hash of the question. `is_of_part` is True if the row belongs to the part that this run writes.
+    `progress` counts this row and the earlier rows of the task.
     """
 
     position: int
@@ -158,11 +161,11 @@ class EarlierRows:
 
 
 class ProblemRows:
-    """The problems of one part of a file, task by task.
+    """Generates the rows of one part of a file, task by task.
 
     Args:
         session: A started session; its settings select tasks, weights and parameters.
-        wanted: The part, the number of rows, the levels and the seed.
+        wanted: Which part to generate; the number of rows, the levels and the seed of the whole file.
         earlier: The rows of an interrupted run with the same settings; None to start from the beginning.
     """
 
@@ -189,7 +192,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Generate and yield the missing rows of a task, also the rows that other parts (shards) of the file keep."""
+        """Generate and yield the missing rows of a task, including rows that belong to other parts of the file."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
@@ -222,10 +225,10 @@ class ProblemRows:
                     yield row
 
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
-        """Generate the rows, several tasks at a time.
+        """Generate the rows, several tasks at a time, and call `keep` with each.
 
-        Call `keep` with each new row, even if the row is in another part. `row.progress` then counts this row and all
-        earlier rows of the task, so an interrupted run can resume after this row.
+        `keep` also gets the rows of other parts that share a task. Their progress is needed to resume an interrupted
+        run.
         """
 
         async def keep_all(task: str) -> None:
@@ -247,7 +250,7 @@ class _LevelDraws:
         self._next_draw = progress.draws
 
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
-        """Return the next problem whose question is not in `questions`, and add the question; None if the level ended.
+        """Return the next problem with a new question, and add the question to `questions`; None if the level ended.
 
         `ahead` problems are generated at the same time.
         """
@@ -390,8 +393,10 @@ async def write_problems(
 ) -> Mapping[str, Any]:
     """Write a file of problems, or resume an unfinished file, and return its card. Starts and closes the session.
 
-    The card has the number of `rows`, the progress of each task (`tasks`), the settings (`made_with`) and the
-    `releases`. Raises ConfigError if the file was made with other settings, or if a task lacks required levels.
+    The card has the number of `rows`, the progress of each task (`tasks`), the settings (`made_with`) and the versions
+    of this package, the library and Python (`releases`).
+
+    Raises ConfigError if the file was made with other settings, or if a task lacks required levels.
     """
     async with session:
         if how.needs_levels and (without := sorted(set(session.plan.weights) - session.plan.adjustable)):
@@ -418,7 +423,7 @@ async def write_problems(
 
 
 def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
-    """Add the progress and the question in a stored row to `earlier`. Raises ValueError for an invalid row."""
+    """Add the question and the task's progress in a stored row to `earlier`. Raises ValueError for an invalid row."""
     if not isinstance(row.get("row"), dict | None):
         raise ValueError("`row` must be a mapping of columns")
     if "progress" in row:
@@ -430,7 +435,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
 async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Append this part of the evaluation set to `rows`. Returns {}, because only training problems have a progress."""
+    """Append this part of the evaluation set to `rows`. Returns {}, because the set has no progress to report."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
@@ -447,8 +452,8 @@ async def _append_missing_rows(
 ) -> Mapping[str, TaskProgress]:
     """Generate the missing rows of this part, append them to `rows`, and return the progress of each task.
 
-    If several parts share a task, generate the other parts' rows of the task too. For such a row, append only the
-    task's progress and the hash of the question, because a resumed run needs both.
+    If parts share a task, all rows of the task are generated. A row of another part is appended without its columns:
+    only its progress and the hash of its question are needed to resume.
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count

@@ -130,12 +130,12 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
     "rule": lambda arrow: arrow.struct({"style": arrow.string(), "ground_truth": arrow.string()}),
     "place": lambda arrow: arrow.struct({"index": arrow.int64(), "task": arrow.string()}),
 }
-"""Types of columns. Each is a function that takes the module pyarrow, because pyarrow may not be installed."""
+"""Functions that return the type of a column. Each takes the module pyarrow, because pyarrow may not be installed."""
 
 
 MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}
-"""Replacements for missing values, by the type of the column. Readers of JSON lines infer a column's type from the
-first rows or the first file. A null there would give the column another type."""
+"""Replacements for missing values, by the type of the column. A null could give the column another type in a program
+that infers types from the first rows."""
 
 
 def replace_missing(row: Row, types: Mapping[str, str]) -> dict[str, object]:

@@ -142,7 +142,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """For each selected completion, yield a pair: a row without the columns of `_facts`, and [the completion]."""
+    """Yield (columns, [completion]) for each selected completion. The columns of `_facts` are added later."""
     for rollout in _selected(group.rollouts, keep):
         columns = {
             "messages": [dict(message) for message in rollout.conversation],
@@ -165,7 +165,7 @@ def _selected(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedR
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Pair correct and wrong completions. Yield for each pair: a row without the columns of `_facts`, and the pair."""
+    """Pair correct and wrong completions. Yield (columns, [chosen, rejected]) for each pair, as `_completions` does."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
     for chosen, rejected in zip(right, wrong, strict=False):  # completions without a partner become no row

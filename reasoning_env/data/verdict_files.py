@@ -1,7 +1,7 @@
-"""Judge the completions of a file's rows, and write the rows with their scores.
+"""Judge the completions of a file's rows, and write the rows with their scores, in order.
 
-`verdicts.py` describes rows. A line of a dump, of a file of `process` or of an evaluation is also read as a row. The
-output has the order of the input. Memory contains at most two rows for each worker, whatever the size of the files.
+`verdicts.py` describes rows. A line of a dump, of a file of `process` or of an evaluation is also read as a row. Memory
+contains at most two rows for each worker.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ NO_GROUP = "the row is not a group from a dump, from an evaluation or from the c
 class RowFiles:
     """Files of rows.
 
-    `columns` maps `reference`, and `completion` or `completions`, to the columns of another program's rows: a name, or
-    a path of names and positions separated by dots, such as `response.body.choices.0.message`. The output rows have
-    `reference` and the completions in addition to their own columns.
+    `columns` says where the rows of another program have the reference and the completions. Its keys are `reference`,
+    and `completion` or `completions`. A value is a column's name, or a path of names and positions separated by dots,
+    such as `response.body.choices.0.message`. The output rows have the keys as additional columns.
     """
 
     paths: Sequence[Path]
@@ -59,7 +59,7 @@ class RowFiles:
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
-    `group` is set if the row is a line with a group. `repeated` is True if the same group was read before.
+    `group` is set if the row was made from a group. `repeated` is True if the same group was read before.
     """
 
     number: int
@@ -149,8 +149,8 @@ async def judge_files(
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     """Return the files of rows at the paths, without duplicates.
 
-    For a folder, return its files of rows, sorted by name. If there are none, return the files of its subfolders (see
-    `folders_of_files`). Omit `out`, and the files that `process` makes from its file of groups.
+    For a folder, return its files of rows, sorted by name. If the folder has none, return the files of its subfolders
+    (see `folders_of_files`). Omit `out`, and files that `process` derived from another file of the folder.
 
     Raises ConfigError if a path cannot be read, or if a folder has no files of rows.
     """
@@ -173,7 +173,7 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
 
 
 def _schema(out: Path, files: RowFiles) -> Schema:
-    """Return the types of the output's columns before any row is judged; None for JSON lines.
+    """Return the types that the columns of the output will have; None for JSON lines.
 
     Rows that cannot be judged are ignored. Raises ConfigError if a column has values of several types.
     """
@@ -231,7 +231,10 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
 
 
 def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
-    """Return a row with copied columns added: `columns` maps new names to old columns or paths. Skip missing ones."""
+    """Copy values of a row to new columns. `columns` maps a new name to an old name or a path (see `RowFiles`).
+
+    If a row has no value there, the new column is not added.
+    """
     found = {name: _value_at_path(row, path) for name, path in columns.items()}
     return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}
 

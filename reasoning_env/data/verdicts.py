@@ -93,8 +93,8 @@ async def judge_each(
 
 
 async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tuple[T, RowVerdicts]:
-    """Remove and return the queue's first row once it is judged. Until then, the caller can cancel the row's task."""
-    row, judged = under_way[0]
+    """Wait until the queue's first row is judged, then remove and return the row."""
+    row, judged = under_way[0]  # stays in the queue meanwhile, so that the caller can cancel its asyncio task
     added = await judged
     under_way.popleft()
     return row, added
@@ -139,7 +139,7 @@ def completions_column(row: Row) -> str:
 
 
 def read_row(row: Row) -> JudgeRequest | RowVerdicts:
-    """Return the row as a JudgeRequest or, if no session can judge the row, the reason (`left_out`)."""
+    """Return the row as a JudgeRequest. If no session can judge the row, return the result of `left_out_row`."""
     reference = row.get(REFERENCE)
     if not isinstance(reference, str):
         return left_out_row("the row has no reference", _columns_of(row))
@@ -163,7 +163,7 @@ def _columns_of(row: Row) -> str:
 
 
 async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
-    """Return the verdicts of a row, or why this session cannot judge the row (`left_out`)."""
+    """Return the verdicts of a row. If this session cannot judge the row, return the result of `left_out_row`."""
     request = read_row(row)
     if not isinstance(request, JudgeRequest):
         return request
@@ -187,7 +187,7 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
 
 
 def left_out_row(reason: str, why: str = "") -> RowVerdicts:
-    """Return the result for a skipped row. `reason` is equal for similar rows; `why` has the details of this row."""
+    """Return the result for a skipped row. Skipped rows are counted by `reason`; `why` has the details of this row."""
     return {"left_out": reason, "why": (why or reason)[:400]}
 
 

@@ -9,8 +9,8 @@ surrogate into the character that the pair encodes.
 
 **Torn lines.** A complete line ends in a newline. If a process is killed while it writes, or the power fails, the last
 line of a file may be torn: without its newline, or with zero bytes. A reader skips a torn last line with a warning. A
-torn line stays the last line: no later run appends to a dump, and before a later run continues a file of `process` or
-of an evaluation, it removes the torn line.
+torn line stays the last line: no later run appends to a dump. Before a run continues a file of `process` or of an
+evaluation, the run removes the torn line.
 
 **A line of `process` or of an evaluation** has the keys of a dump's line and further keys. Its first key is `key`. The
 value of `key` is unique in the file.
@@ -226,7 +226,7 @@ class DumpedRollout:
 
     @cached_property
     def outcome(self) -> str:
-        """The outcome of the completion: one of `outcomes.OUTCOMES`, or a reason that a later version added."""
+        """The outcome of the completion: one of `outcomes.OUTCOMES`, or the reason that a newer version wrote."""
         cut = Ending.of(self.finish_reason) is Ending.CUT
         return outcome(self.judged_score, self.reason, cut=cut, thinking=self.thinking)
 
@@ -288,9 +288,9 @@ class DumpedGroup:
         return tuple(rollout.score for rollout in self.rollouts)
 
     def digest(self) -> bytes | None:
-        """Return a hash of the group that is equal for copies of its line; None if copies cannot be recognized.
+        """Return a hash that is equal for copies of the group's line; None if the group has no `time`.
 
-        The `time` of a dump's line identifies copies. Equal lines without a time may be two groups of one problem.
+        Without a time, equal lines may be two groups of one problem.
         """
         if self.time is None:
             return None

@@ -67,7 +67,7 @@ def stream_groups(
 
     Empty lines, a torn last line, and copies of groups in `seen` are skipped. With `strict=False`, other malformed
     lines, unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called
-    with an error about skipped lines, if there are any, and with an error about repeated groups, if there are any.
+    with an error if lines were skipped, and with another error if groups were repeated.
 
     Raises:
         OSError: The path cannot be read, or is not a regular file.
@@ -98,10 +98,9 @@ def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | Non
 
 
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
-    """Return the folder itself or, if no file in it has one of the suffixes `ends`, its subfolders sorted by name.
+    """Return [the folder] or, if no file in the folder has one of the suffixes `ends`, its subfolders sorted by name.
 
-    So a folder of evaluations means all evaluations in it. The check ignores the file `besides`. Raises OSError if the
-    folder cannot be read.
+    The check ignores the file `besides`. Raises OSError if the folder cannot be read.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
         return [path]
@@ -111,8 +110,8 @@ def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path
 def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
     """Return the files of a folder with one of the suffixes, sorted by name.
 
-    Files that `process` derives from its groups are omitted, because they have the same completions.
-    Raises OSError if the folder cannot be read.
+    Files that `process` derived from another file are omitted, because both files have the same completions. Raises
+    OSError if the folder cannot be read.
     """
     files = sorted(file for file in folder.iterdir() if file.name.endswith(ends) and not file.is_dir())
     beside = {path for file in files for path in derived_files(file)}

@@ -29,9 +29,8 @@ logger = logging.getLogger(__name__)
 class RolloutDumper:
     """Writes groups to `folder`, each as one JSON line.
 
-    With `dump_passed`, groups with any score above `score_threshold` are written to
-    `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`. With `dump_failed`, groups whose scores are all
-    0 are written to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`.
+    With `dump_passed`, groups with any score above `score_threshold` go to files of the kind `format.PASSED`. With
+    `dump_failed`, groups whose scores are all 0 go to files of the kind `format.FAILED`.
 
     A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's `step` at that time
     (the return value of `step`; None if there is no trainer).

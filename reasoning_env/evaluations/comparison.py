@@ -50,8 +50,10 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation. `problems` has the score of each problem. The keys are the problems' references,
-    without the part that names the library's release. `results` is None if the scores come from a file of groups."""
+    """The scores of an evaluation. `results` is None if they come from a file of groups.
+
+    `problems` maps each problem's reference, without the library's release, to the problem's score.
+    """
 
     path: Path
     results: Results | None = field(repr=False)
@@ -74,9 +76,8 @@ class RunScores:
 class Difference:
     """The scores of a task, or of all tasks, in two evaluations.
 
-    `low` and `high` are the ends of the change's 95 % interval, and `p` is its p-value, both from a paired permutation
-    test over the problems. `better` and `worse` count the problems that score higher and lower in the second
-    evaluation.
+    `low` and `high` are the ends of the change's 95 % interval, and `p` is the p-value (see `paired_test`). `better`
+    and `worse` count the problems that score higher and lower in the second evaluation.
     """
 
     task: str
@@ -227,8 +228,7 @@ def differences(first: RunScores, second: RunScores) -> list[str]:
 def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[str]:
     """Yield a line for each parameter whose sent values differ, and a line if different models answered.
 
-    Only parameters that a server refused are checked. All other parameters are sent as set, and `differences` compares
-    the settings.
+    Only parameters that a server refused are checked. All others are sent as set.
     """
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)
@@ -269,13 +269,15 @@ class PairedTest(NamedTuple):
 def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTest:
     """Return the 95 % interval and the p-value of the weighted mean of `changes`, by a paired permutation test.
 
-    There is at least one change, all changes are in [-1, 1], and the weights sum up to 1. Under the null hypothesis,
-    the signs of the changes are random. p is twice the share of sign assignments under which the mean is at least as
-    extreme as the observed mean. The test tries all assignments for up to `_MAX_EXACT_CHANGES` changes, and random
-    assignments for more changes. The interval contains each value that the same test does not reject after subtracting
-    the value from the changes. So its ends are quantiles of the means of subsets of the changes (Hartigan 1969, "Using
-    subsample values as typical values"). With fewer than six changes, the interval is [-1, 1], unless all changes are
-    equal. For equal changes, it is the interval of `bootstrap_interval`.
+    There is at least one change, all changes are in [-1, 1], and the weights sum up to 1.
+
+    Under the null hypothesis, the sign of each change is random. So the test flips the signs of subsets of the changes.
+    p is twice the share of subsets whose flip leaves the mean at least as far from 0 as the observed mean, on the same
+    side. The test tries every subset of up to `_MAX_EXACT_CHANGES` changes, and random subsets of more changes.
+
+    The interval contains each value v for which the test does not reject the changes minus v. The ends of the interval
+    are quantiles of the means of the subsets (Hartigan 1969, "Using subsample values as typical values"). With fewer
+    than six changes, the interval is [-1, 1]. If all changes are equal, the interval is that of `bootstrap_interval`.
 
     The same changes give the same result, in any order.
     """
@@ -309,6 +311,6 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
 
 _MAX_EXACT_CHANGES = 12
-"""For up to this many score changes, `paired_test` uses all subsets (at most 4,096); for more, random subsets."""
+"""Maximum number of changes of which `paired_test` tries every subset. Twelve changes have 4,096 subsets."""
 _RANDOM_SUBSETS = 4095
-"""Number of random subsets that `paired_test` uses for many changes: p = 0.05 then has a standard error of 0.005."""
+"""Number of random subsets that `paired_test` tries for more changes. p = 0.05 then has a standard error of 0.005."""

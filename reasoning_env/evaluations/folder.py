@@ -64,7 +64,7 @@ class MadeWith(TypedDict):
     settings: dict[Name, FreeJson]
     """The settings that decide the problems and the sampling, such as `eval_seed` and `max_completion_tokens`."""
     versions: dict[Name, Name]
-    """The versions of `reasoning_gym`, this `environment`, `python` and task modules."""
+    """The versions of `reasoning_gym`, `python`, this package (the key is `environment`) and the task modules."""
 
 
 class PublishedMeans(TypedDict):
@@ -272,7 +272,7 @@ def _make(root: Path, header: Mapping[str, object]) -> EvaluationFolder:
 def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the folders of unfinished evaluations with their identities, the newest first.
 
-    The identity is in results.json or, if that is missing, in samples.jsonl.header.
+    Read the identity from the file results.json. Without this file, read the file samples.jsonl.header.
     """
     unfinished: list[tuple[float, Path, Mapping[str, Any]]] = []
     for path in root.glob(f"*/{SAMPLES}"):

@@ -1,4 +1,4 @@
-"""The inputs of an evaluation (session and settings), its sampling parameters, and its identity."""
+"""The inputs of an evaluation (session and settings), its sampling parameters, and its identity (see `MadeWith`)."""
 
 from __future__ import annotations
 
@@ -100,9 +100,11 @@ def choose_sampling(
 ) -> Sampling:
     """Return the sampling parameters of an evaluation.
 
-    `token_limit` limits prompt and completion together (None: `max_token_length`). But if the user or a preset limits
-    the completion alone, the limit for both is the lowest of `contexts` (the servers' context lengths; None if unknown)
-    and of `max_token_length`, if the user set it.
+    `token_limit` limits prompt and completion together. The default is `max_token_length`.
+
+    If the user or a preset limits the completion alone, `token_limit` is not used. The limits of prompt and completion
+    together are then `contexts` (context lengths of servers; None if unknown), and `max_token_length` if the user set
+    it.
     """
     own = session.settings
     sampling = Sampling(

@@ -99,8 +99,8 @@ def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -
 def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
     """Return each published model's mean scores over all evaluated tasks (`tasks`), and over groups of these tasks.
 
-    The model with the highest mean over unchanged tasks (`comparable`) comes first. The means of a model ignore tasks
-    for which the model has no result.
+    The model with the highest mean over `preset.comparable` comes first. The means of a model ignore tasks for which
+    the model has no result.
     """
     scored = [task for task, row in tasks.items() if row["completions"]]
     means: dict[str, PublishedMeans] = {}

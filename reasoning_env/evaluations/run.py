@@ -60,9 +60,7 @@ DEFAULT_WORKERS = 16
 
 @dataclass(frozen=True)
 class EvaluatedProblem:
-    """A problem with its judged rollouts. If it was dropped, it has no rollouts, and `dropped` has the reason.
-
-    A dropped problem has no score, not even 0.
+    """A problem with its judged rollouts. A dropped problem has no rollouts, and the reason is in `dropped`.
 
     - `library_scores`: the library's own score of each rollout; None if there is no preset.
     - `seconds`: the time until the completions arrived.
@@ -126,7 +124,7 @@ class Evaluation:
         self._finished = False
         self._failures = FailureStreak()
         self._unlogged_drops: Counter[str] = Counter()
-        """Number of problems that were dropped before the first completion and are not logged yet, by reason."""
+        """Drops before the first evaluated problem, counted by reason until they are logged."""
         self._has_completion = False
         """Whether this process has evaluated a problem; the folder may have problems of earlier processes."""
         self._dropped: list[EvaluatedProblem] = []
@@ -147,7 +145,7 @@ class Evaluation:
         step: int | None = None,
         resume: bool = True,
     ) -> Evaluation:
-        """Return the evaluation of a model, with its folder.
+        """Create the folder of an evaluation, or open the folder to resume, and return the evaluation.
 
         Args:
             version: Version of this package, to store in the results.
@@ -180,10 +178,9 @@ class Evaluation:
         return self._folder.path
 
     async def run(self, *, bar: bool = True) -> None:
-        """Evaluate the remaining problems. Show a progress bar on a terminal, or write log lines if `bar` is False.
+        """Evaluate the remaining problems. Show a progress bar; without a terminal or `bar`, write log lines instead.
 
-        Dropped problems are saved after all problems were tried, so that a resumed evaluation tries them again.
-        Raises:
+        Dropped problems are saved after all problems were tried, so that a resumed evaluation tries them again. Raises:
 
         - ServerError: MAX_FAILED_GROUPS problems in a row failed; prompts that are too long do not count
         - ServerError: every problem was dropped
@@ -200,7 +197,7 @@ class Evaluation:
                 await self._keep(await self.evaluate(problem))
                 advance(self._score_so_far())
                 if self._failures.count >= MAX_FAILED_GROUPS:
-                    self._log_drops(besides=self._failures.last)
+                    self._log_drops(raised=self._failures.last)
                     raise ServerError(
                         f"{self._failures.count} evaluation problems in a row failed; last error: {self._failures.last}"
                     )
@@ -255,10 +252,10 @@ class Evaluation:
             self._unlogged_drops[f"{reason}: {failure}"] += 1
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
-    def _log_drops(self, besides: str = "") -> None:
-        """Log why problems were dropped before the run's first completion, unless the reason is the error `besides`."""
+    def _log_drops(self, raised: str = "") -> None:
+        """Log, by reason, the drops that are not logged yet. Omit the error `raised`, which the caller raises."""
         for why, count in self._unlogged_drops.items():
-            if not besides or not why.endswith(besides):
+            if not raised or not why.endswith(raised):
                 logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)
         self._unlogged_drops.clear()
 

@@ -23,7 +23,7 @@ def score_lines(results: Results) -> list[str]:
 
 
 def metrics(results: Results) -> dict[str, float]:
-    """Return the metrics of an evaluation by name. Metrics whose value is unknown are left out."""
+    """Return the metrics of an evaluation by name, without metrics whose value is unknown."""
     overall = results["overall"]
     assert overall is not None, "internal error: the evaluation has no statistics over all tasks"
     values: dict[str, float | None] = {

@@ -1,9 +1,8 @@
 """Compute the statistics of groups, by task, by category and over all tasks, for results.json, tables and reports.
 
 A task's values are means over its problems, with 95 % intervals from a bootstrap over problems. The values of a
-category, and of all tasks, are unweighted means over tasks, with intervals from a bootstrap over tasks. These intervals
-are never narrower than the tasks' intervals imply, because a few tasks may have nearly equal means by chance.
-Completions that the server never returned are counted in `failed` alone.
+category, and of all tasks, are unweighted means over tasks, with intervals from `interval_of_means`. Completions that
+the server never returned are counted in `failed` alone.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "
     "accuracy": "accuracy_interval",
     "library_score": "library_score_interval",
 }
-"""For each field of SummaryRow with a 95 % interval, the field that has the interval."""
+"""For each statistic with a 95 % interval, the SummaryRow field that has this interval."""
 
 
 class SummaryRow(TypedDict):
@@ -251,12 +250,12 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
-    The same values give the same interval, in any order. For `many` values or more, the faster normal approximation is
-    used, because it hardly differs from a bootstrap interval.
+    For `many` values or more, return the normal approximation, which is faster and hardly differs. The same values give
+    the same interval, in any order.
 
-    If all values are equal, a bootstrap interval would have width 0. Each end of the interval is then the mean that
-    would result if a share of all possible values were at that end of `bounds`. This share is so large that a sample of
-    this size contains none of these values with a probability of only 2.5 %.
+    If all n values are equal, a bootstrap interval would have width 0. Each end of the interval then assumes that a
+    share s of all possible values is at this end of `bounds`. s is the share that n values miss with a probability of
+    2.5 %: (1 - s)**n = 0.025.
     """
     count = len(values)
     tail = 0.025  # the probability beyond each end of the interval
@@ -277,8 +276,8 @@ def bootstrap_interval(
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
     """Return the 95 % interval of the average of several means in [0, 1], given each mean's own 95 % interval.
 
-    The interval is a bootstrap over the means. If there are only a few means, they may be nearly equal by chance, and
-    a bootstrap is too narrow. So the interval is at least as wide as the given intervals imply for independent means.
+    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval is at least
+    as wide as the given intervals imply for independent means.
     """
     if len(means) == 1:
         return Interval(*intervals[0])
@@ -325,7 +324,7 @@ class SentRequests(TypedDict):
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """The values sent for each parameter; null: a request lacked the parameter. Of token limits, only the largest."""
+    """The values sent for each parameter; null if a request lacked it. For a token limit, only the largest value."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]
@@ -338,7 +337,7 @@ def no_requests() -> SentRequests:
 
 
 def record_requests(answered: Iterable[SentRequest]) -> SentRequests:
-    """Return one record for all the answered requests."""
+    """Return a record of the answered requests (see `SentRequests`)."""
     record = no_requests()
     for request in answered:
         record = merge_records(record, _record(request.requested, request.sent, request.model))

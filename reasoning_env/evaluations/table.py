@@ -1,7 +1,7 @@
 """Print an evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
 
-A terminal shows only twenty tasks: the worst tasks, and in the table of published results the tasks in which this
-model is furthest below the best published score. In a file or pipe, all tasks are printed.
+A terminal shows only the worst twenty tasks. In the table of published results, the worst tasks are those in which this
+model is furthest below the best published score. A file or pipe gets all tasks.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _shown(tasks: Sequence[str]) -> Sequence[str]:
 
 
 def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterator[tuple[str, SummaryRow]]:
-    """Yield the names and rows of `tasks`, of categories, of a preset's comparable tasks and of all tasks."""
+    """Yield the name and the row of each of `tasks` and each category, of COMPARABLE (with a preset), and of ALL."""
     for task in tasks:
         row = results["tasks"][task]
         yield f"{task}{_change_mark(row)}", row

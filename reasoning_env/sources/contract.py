@@ -8,8 +8,8 @@ A source has three members:
 - `generate`: returns the problem of a task, seed, level and parameters; the same problem in every process
 - `scorer`: returns an object that scores answers to a problem
 
-Generators never get model text. Verifiers get model text and run in a sandbox: if `Answers.score` raises an error,
-hangs or ends its process, the verdict has the reason. The rest of this package uses no other members of a source.
+Workers that generate problems never get model text. Workers that score answers run in a sandbox. If `score` of the
+returned object raises an error, hangs or ends its process, the verdict has the reason.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class SourceTask:
 
     - `release` identifies the version of the task in references; it must not contain a colon.
     - `has_levels` is whether a level changes the task's problems.
-    - `left_out` is why training excludes the task unless the user names it; "" for all other tasks. For reasoning-gym's
-      tasks it is always "", because their declarations contain the reason.
+    - `left_out` is why training excludes the task unless the user names it; "" for all other tasks. reasoning-gym's
+      tasks have "", because their declarations contain the reason.
     - `needs_trial`: whether each session generates one problem at its start, to report errors in the task at once.
     """
 
@@ -63,8 +63,8 @@ class Generated:
 class Answers(Protocol):
     """Scores answers to one problem.
 
-    A scorer may have two more attributes, which describe the last answer and are copied into its verdict: `frames`, the
-    names of the formatting that was removed from the answer, and `parts`, further numbers by name.
+    A scorer may have two more attributes, which are copied into the verdict on the last answer: `frames`, the names of
+    the formatting that was removed from the answer, and `parts`, further numbers by name.
     """
 
     def score(self, answer: str) -> float:

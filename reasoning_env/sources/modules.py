@@ -1,10 +1,8 @@
 """Import the modules in the setting `task_modules`. Runs only in the process that workers are forked from.
 
 A module registers tasks with reasoning-gym, or has a function `make_source()` that returns a source of other tasks
-(`contract.py`), or both. The setting has a module's importable name, or the path of a `.py` file.
-
-The user's own code is trusted: it is imported before the sandbox starts, in the process that workers are forked from,
-and never in the process of the event loop.
+(`contract.py`), or both. The setting has a module's importable name, or the path of a `.py` file. The user's own code
+is trusted, so it is imported before the sandbox starts.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ class ImportedModules:
 class TaskModule:
     """An imported module: its name, which is also the category of its tasks, and its release.
 
-    `read_paths` is the folder of a package, or the single file. Workers may read these paths later.
+    `read_paths` is the folder of a package, or the single file. The sandbox lets workers read these paths.
     """
 
     name: str
@@ -68,7 +66,7 @@ def import_task_modules(
 
     - two modules have the same name,
     - a module is missing, raises, or registers no task, or
-    - a task has the name of another task, or a name that references do not allow.
+    - a task has the name of another task, or an invalid name (see TASK_NAME).
     """
     named: dict[str, str] = {}
     for entry in dict.fromkeys(entries):

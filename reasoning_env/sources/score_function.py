@@ -1,4 +1,4 @@
-"""Use the user's score function as a source without problems.
+"""Use the user's score function as a source that scores answers and has no tasks.
 
 The function is called as `function(completion, **row)` in verifier workers. It returns a number from 0 to 1, or a
 mapping with `score` and other numbers. If it returns anything else, the answer scores 0, and the verdict has the error
@@ -26,8 +26,8 @@ SCORE_TASK = "score"
 """The task name of each row, because a row of the user's data belongs to no task."""
 MAX_VERDICT_PARTS = 32
 """Maximum number of values in a verdict besides the score."""
-MAX_PART_NAME = 60
-"""Maximum characters in a value's name, so that a worker's reply has room for MAX_VERDICT_PARTS names."""
+MAX_PART_NAME = 60  # so that a worker's reply has room for MAX_VERDICT_PARTS names
+"""Maximum characters in the name of a number that the function returns besides the score."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class ScoreError(Exception):
 
 
 class FunctionSource(Source):
-    """The source of a score function; it has no tasks. Raises TaskModuleError if the function cannot be used."""
+    """Scores rows with the user's function, and has no tasks. Raises TaskModuleError if the function cannot be used."""
 
     def __init__(self, name: str, folder: str | None) -> None:
         entry, _, attribute = name.rpartition(":")
