@@ -1,8 +1,8 @@
 """The Atropos environment for reasoning-gym's problems, and the command line of this program.
 
 Run this file (`python reasoning_gym_environment.py serve`), import `ReasoningGymEnv` into a training config, or
-subclass it. Its methods override those of Atropos' BaseEnv, and call modules of `reasoning_env`. The code in this file
-runs on one event loop; worker processes and threads do slow work.
+subclass the class. The class overrides methods of Atropos' BaseEnv and calls modules of `reasoning_env`. The code in
+this file runs on one event loop; worker processes and threads do slow work.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ReasoningGymEnv(BaseEnv):
         """Score, count and dump a group. Returns None if all scores are equal and the settings drop such groups.
 
         Do not await between counting and sending a group, not even in a subclass or in `postprocess_histories`. If the
-        worker were cancelled in between, its problem would be sampled and counted a second time.
+        worker were cancelled in between, the problem would be sampled and counted a second time.
 
         Raises ScoringError if an infrastructure error persists. The group is then dropped, never scored 0.
         """

@@ -294,7 +294,7 @@ class Bridge:
         return {**self.session.state(), "made_with": made_with(self.session.settings, self.session.plan, "problems")}
 
     def _warn_of_other_settings(self) -> None:
-        """Warn if the state was saved with other settings, because its unfinished problems are served unchanged."""
+        """Warn if the state was saved with other settings. Unfinished problems in the state are served unchanged."""
         before = (self._state or {}).get("made_with")
         if not isinstance(before, Mapping):
             return

@@ -22,7 +22,7 @@ The trainer's API, which receives the groups: the API is unreachable, or refuses
     the API refuses the group itself, or if the group cannot be written as JSON (`atropos/delivery.py`).
     ServerError
 
-The library: a task cannot generate a problem, because it raises, exceeds its time limit, or crashes two workers.
+The library: while a task generates a problem, the task raises, exceeds its time limit, or crashes two workers.
     A problem with a different seed is generated instead. A task that fails several times in a row is quarantined
     (no longer sampled); the run ends when all tasks are quarantined (`problems/stream.py`). The evaluation set omits
     a problem after several failed attempts (`problems/evaluation_set.py`). Over HTTP, the reference of a problem that
@@ -127,7 +127,7 @@ class SeveralConfigErrors(ConfigError):
 
 
 class RaisingFunctionError(ConfigError):
-    """The user's score function raised at every completion so far, so it would raise at later ones too.
+    """The user's score function raised an error at every completion so far.
 
     Args:
         count: Number of completions so far.

@@ -163,7 +163,7 @@ class LibraryInfo:
     - `system_prompt` is the system message of the library's own evaluation; empty if the library has none.
     - `releases` maps each task that a user's module provides to `NAME@VERSION` of the module.
     - `to_try` are the tasks for which a session generates and scores a trial problem at its start.
-    - `score_signature` is the signature of the user's score function; None if there is none, or if it is written in C.
+    - `score_signature` is the signature of the user's score function; None if unknown.
     """
 
     version: str
@@ -420,7 +420,7 @@ class Rollout:
     - `logprobs` has the same length: 1.0 over the prompt. None if the server returns no log-probabilities.
     - `token_count` is the number of completion tokens that a chat server reports without returning the tokens.
     - `thinking` is reasoning that some servers return separately. Answers are never read from `thinking`.
-    - `score` is the reward for the trainer, after the length penalty. In evaluations it is the verdict's score.
+    - `score` is the reward for the trainer, after the length penalty; in evaluations, the verdict's score.
     - `finish_reason` is the server's own value; "" if the server sends none.
 
     Long sequences are arrays because lists take ten times the memory.

@@ -252,7 +252,7 @@ class Session(Generic[T]):
     async def next(self) -> T:
         """Return the next problem that fits into the model's context, as `prepare` returns it.
 
-        The problem is in flight until `observe`, `done` or `drop`. Its question is not in the evaluation set.
+        The problem is in flight until `observe`, `done` or `drop`. The evaluation set does not have the same question.
 
         Raises:
             ConfigError: None of the first MAX_UNFIT problems fits (`problems/giving_up.py`).

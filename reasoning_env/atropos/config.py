@@ -144,7 +144,7 @@ def tune_process_for_event_loop() -> None:
 
 
 def set_log_levels(own: logging.Logger) -> None:
-    """Log this program's messages and Atropos' warnings. If the user has set a level for this program, keep it."""
+    """Log this program's messages and Atropos' warnings. Keep a level that the user has set."""
     core = logging.getLogger(__package__.rpartition(".")[0])
     for logger in (own, core):
         if logger.level == logging.NOTSET:

@@ -44,7 +44,7 @@ class Environment(Protocol):
     max_num_workers: int
     workers: set[asyncio.Task[object]]
     running_items: dict[UUID, dict[str, Any]]
-    """A dict for each worker. Its key `item` has the RolloutItem for which the worker collects a group."""
+    """A dict for each worker; the key `item` has the RolloutItem whose group the worker collects."""
     backlog: list[RolloutItem]
     """Items of cancelled workers. New workers take items from here before they take new items."""
     eval_runner: asyncio.Task[object] | None

@@ -156,7 +156,7 @@ class Lifetime:
         await asyncio.to_thread(self.checkpoints.close)
 
     async def _save_regularly(self) -> None:
-        """Save the latest state every `save_interval_s`, if it has changed and the last save is done."""
+        """Save the latest state every `save_interval_s`, unless nothing has changed or the last save is not done."""
         saved: object = None
         while True:
             await asyncio.sleep(self.save_interval_s)

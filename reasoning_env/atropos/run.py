@@ -1,4 +1,4 @@
-"""`Run` connects the parts of one environment. Its methods draw a problem, sample a group, judge it and pack it."""
+"""`Run` connects the parts of one environment, and has the steps from drawing a problem to packing its group."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ logger = logging.getLogger(__name__)
 
 
 class Run:
-    """The parts of one environment; `lifetime` starts and ends them.
+    """The parts of one environment. `lifetime` starts and ends the parts.
 
     `ReasoningGymEnv` takes the steps of a group in this order: `next`, `complete`, `judge`, `pack`, `observe`, `end`.
-    After an error it takes the step `drop` instead of the remaining steps.
+    After an error, the step `drop` replaces the remaining steps.
 
     Args:
         config: All settings of the environment.

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic_core import to_json
 
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
-"""Fields of a group that have a number for each token, so they may be long."""
+"""Fields of a group that have a number for each token."""
 _PIECE_BYTES = 2**18
 """Minimum bytes of a piece of JSON. A thread encodes the pieces, and releases the interpreter's lock between two."""
 

@@ -1,4 +1,4 @@
-"""The description of a metric. The names in wandb and Prometheus, and the tables of docs/metrics.md, follow from it.
+"""The description of a metric, for the names in wandb and Prometheus and for the tables of docs/metrics.md.
 
 Each module that collects values has a table of its metrics. `read` reads the values; `for_wandb` and
 `metrics/prometheus.py` format the values.
@@ -41,7 +41,7 @@ class Metric(Generic[S]):
     - `name` is wandb's name. The part before the first slash is a section. A part in capitals, such as TASK, names a
       label; in wandb, each value of the label replaces this part.
     - `description` explains the metric to users.
-    - `value` reads the source. It returns a number, a tally (for a mean or a share), a mapping from label values
+    - `value` reads the source. The result is a number, a tally (for a mean or a share), a mapping from label values
       to numbers or tallies, or None if the value is unknown.
     """
 

@@ -18,7 +18,7 @@ from .metric import Kind, Metric
 logger = logging.getLogger(__name__)
 
 FIRST_VERDICTS = 100
-"""Number of completions after which a score function counts as broken, if it raised an error for all of them."""
+"""A score function counts as broken if it raised an error for all completions, and for at least this many."""
 
 
 class OwnVerdicts:

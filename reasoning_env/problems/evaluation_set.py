@@ -187,7 +187,7 @@ class EvaluationSet:
 def evaluation_spec(
     task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, object] | None = None
 ) -> ProblemSpec:
-    """Return the spec of an evaluation problem. Its seed does not depend on which tasks are selected."""
+    """Return the spec of an evaluation problem. The seed does not depend on the selection of tasks."""
     key = task if attempt == 0 else f"{task}#{attempt}"
     request = ProblemRequest(task, eval_seed(run_seed, key, sample), params or {})
     return ProblemSpec(request, Split.EVAL, sample, attempt)

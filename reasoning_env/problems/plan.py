@@ -36,7 +36,8 @@ class TaskPlan:
     - `tasks`: the selected tasks.
     - `training_tasks`: the tasks for training, by default without tasks that reward policies that do not reason.
     - `adjustable`: the tasks that have levels of difficulty.
-    - `params`, `weights`: the user's parameters and weights, by task.
+    - `params`: the user's parameters, by task.
+    - `weights`: the weight of each training task.
     """
 
     available: tuple[str, ...]
@@ -199,8 +200,8 @@ def composite_params(
 ) -> dict[str, Mapping[str, object]]:
     """Return {"composite": parameters} if `tasks` contains `composite`; otherwise {}.
 
-    `composite` combines the other tasks in `tasks`, each with its `params`. Without other tasks, it combines all
-    `available` tasks. Only tasks of reasoning-gym can be combined.
+    `composite` combines the other tasks in `tasks`, each with its `params`; without other tasks, all `available` tasks.
+    Only tasks of reasoning-gym can be combined.
     """
     if COMPOSITE not in tasks:
         return {}
@@ -283,7 +284,7 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
     - Generation or the verifier raises an error, takes too long, or ends the worker process.
     - A problem has no question, or its dataset entry cannot be pickled.
-    - A task's curriculum has no levels, or its config rejects a level.
+    - A task's curriculum has no levels, or the task's config rejects a level.
     - The score of the expected answer is not a number from 0 to 1, or the verifier fails in the sandbox.
 
     Logs a warning for tasks that make different problems from the same seed.

@@ -7,7 +7,7 @@ A reference is written as `task:split:seed:level:library:question_hash:params`, 
 - `seed` can be `45+3/50` in published evaluation sets: item 3 of a dataset of 50 items with the seed 45.
 - `level` is `-` at the library's defaults.
 - `library` is the release that made the problem: the version of reasoning-gym, or `NAME@VERSION` of a module of
-  `task_modules`. If it ends in `+library` (`rewards: library`), every judge scores the problem as the library does.
+  `task_modules`. With the ending `+library` (`rewards: library`), every judge scores as the library does.
 - `params` is JSON.
 """
 
@@ -79,7 +79,7 @@ def _read_params(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a problem: the values from which `library` (a release) generates it, and a hash of its question.
+    """The name of a problem: the values from which the release `library` makes the problem, and the question's hash.
 
     `seed` is in [0, 2**32). With `as_library`, question, answer and score are the library's own, without corrections.
     """
@@ -180,7 +180,7 @@ class Reference:
         return hash_question(problem.question) == self.question_hash
 
     def check(self, problem: Problem, library: str) -> None:
-        """Raise InvalidReferenceError unless `problem`, which `library` made, has the question of this reference."""
+        """Raise InvalidReferenceError unless `problem`, made by the release `library`, has this question."""
         if self.matches(problem):
             return
         cause = "the reference was altered"

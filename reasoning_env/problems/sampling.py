@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class TaskSampler:
-    """Draws the problem specs of one stream. Streams differ in the run seed or the instance number.
+    """Draws the problem specs of one stream. Streams differ in `run_seed` or in `instance`, the session's number.
 
     Args:
         weights: Weight of each task in the draws.

@@ -212,8 +212,8 @@ class Exclusions:
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
         """Record whether the prompt and the expected answer of a problem fit into the token limit.
 
-        If most problems of a level do not fit, exclude the level, unless it is the lowest or fixed. Raises ConfigError
-        if none of the first MAX_UNFIT problems fits.
+        If most problems of a level do not fit, exclude this level, but never the lowest level or a fixed level.
+        Raises ConfigError if none of the first MAX_UNFIT problems fits.
         """
         task = problem.task
         level = problem.level

@@ -87,7 +87,8 @@ def numbered_paths(path: Path) -> Iterator[Path]:
 class BackgroundWriter:
     """Appends each group as a line to a file, in order, on a thread. The first group creates the file.
 
-    If the file exists, a number is appended to its name, as in Atropos. Raises ConfigError if the path is not writable.
+    If `path` exists already, the new file gets a number after its name, as in Atropos. Raises ConfigError if `path` is
+    not writable.
     """
 
     def __init__(self, path: str) -> None:

@@ -60,7 +60,7 @@ class Mode:
         return config.ensure_scores_are_not_same
 
     def keep(self, group: Group) -> None:
-        """Receive a scored group; a mode may write or count it."""
+        """Receive a scored group, to write or count it."""
 
     # ---- reports
 

@@ -114,7 +114,7 @@ def _is_queue_full(env: Environment) -> bool:
 
 
 def _return_items_to_backlog(env: Environment) -> None:
-    """Cancel the workers, and put their items into `backlog`, from which later workers take them."""
+    """Cancel the workers, and put their items into `backlog` for later workers."""
     env.backlog.extend(running["item"] for running in env.running_items.values())
     for worker in env.workers:
         worker.cancel()
