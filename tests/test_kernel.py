@@ -21,17 +21,17 @@ PACKAGES = {"pydantic", "yaml", "numpy", "mpmath", "msgspec", "typing_extensions
 IMPORTED_AS = {"PyYAML": "yaml"}
 
 
-def test_modules_that_session_and_bridge_import_stay_below_the_line_limit_together() -> None:
+def test_total_length_of_modules_imported_by_session_and_bridge_is_limited() -> None:
     lines = {path: len(path.read_text().splitlines()) for path in kernel()}
     assert sum(lines.values()) <= MAX_LINES, "\n".join(sorted(path.as_posix() for path in lines))
 
 
-def test_modules_that_session_and_bridge_import_use_only_listed_packages() -> None:
+def test_modules_imported_by_session_and_bridge_use_only_listed_packages() -> None:
     found = {name.split(".")[0] for path in kernel() for name in imported_names(path)}
     assert found - sys.stdlib_module_names - {"reasoning_env", "reasoning_gym"} <= PACKAGES
 
 
-def test_packages_that_session_and_bridge_import_are_declared_requirements() -> None:
+def test_packages_imported_by_session_and_bridge_are_declared_requirements() -> None:
     """An installation without extras has the packages for the kernel, `evaluate` and `judge`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {IMPORTED_AS.get(name, name) for name in map(name_of, project["dependencies"])}

@@ -139,7 +139,7 @@ async def test_session_resumed_from_an_earlier_state_serves_the_same_problems_ag
 
 
 @on_module_loop
-async def test_adaptive_sampling_learns_from_scores_without_the_length_penalty(make_session: MakeSession) -> None:
+async def test_adaptive_sampling_learns_from_scores_before_the_length_penalty(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
@@ -164,7 +164,7 @@ async def test_evaluation_can_use_training_params(make_session: MakeSession) -> 
 
 
 @on_module_loop
-async def test_problem_rejected_by_the_callback_named_fits_is_replaced(make_session: MakeSession) -> None:
+async def test_problem_rejected_by_the_fits_callback_is_replaced(make_session: MakeSession) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt % 3 == 2)
     drawn = [(problem.spec.index, problem.spec.attempt) for problem in await take(session, 3)]
     assert drawn == [(0, 2), (1, 2), (2, 2)]
@@ -205,7 +205,7 @@ async def test_problem_whose_answer_exceeds_the_size_limit_is_not_served(
 
 
 @on_module_loop
-async def test_levels_rejected_by_the_callback_named_fits_are_excluded(
+async def test_levels_whose_problems_the_fits_callback_rejects_are_excluded(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
@@ -226,7 +226,7 @@ async def test_level_fixed_by_a_setting_is_never_excluded(
 
 
 @on_module_loop
-async def test_session_logs_one_warning_about_problems_that_the_callback_named_fits_rejects(
+async def test_session_logs_one_warning_about_problems_rejected_by_the_fits_callback(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
@@ -235,7 +235,7 @@ async def test_session_logs_one_warning_about_problems_that_the_callback_named_f
 
 
 @on_module_loop
-async def test_next_method_raises_if_the_callback_named_fits_rejects_all_problems(
+async def test_next_method_raises_if_the_fits_callback_rejects_all_problems(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -245,7 +245,7 @@ async def test_next_method_raises_if_the_callback_named_fits_rejects_all_problem
 
 
 @on_module_loop
-async def test_run_continues_after_many_rejections_by_the_callback_named_fits(
+async def test_run_continues_after_many_rejections_by_the_fits_callback(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -254,7 +254,7 @@ async def test_run_continues_after_many_rejections_by_the_callback_named_fits(
 
 
 @on_module_loop
-async def test_the_callback_named_fits_runs_in_a_thread(make_session: MakeSession) -> None:
+async def test_session_calls_the_fits_callback_in_a_thread(make_session: MakeSession) -> None:
     threads: set[int] = set()
     session = await make_session(fits=lambda _: threads.add(threading.get_ident()) is None)
     await session.next()
@@ -273,7 +273,7 @@ async def test_problem_of_the_composite_task_is_made_from_its_problem_reference(
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_problem_reference_is_judged_whether_or_not_the_question_is_clarified(
+async def test_problem_reference_works_with_and_without_a_clarified_question(
     make_session: MakeSession, clarified: bool
 ) -> None:
     session = await make_session()

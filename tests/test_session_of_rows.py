@@ -103,7 +103,7 @@ async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch:
     ]
 
 
-async def test_threads_started_for_a_later_completion_do_not_fail_an_earlier_completion(
+async def test_completion_is_scored_even_if_the_next_one_starts_too_many_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pool may read a verdict late, when the worker already runs the next completion."""
@@ -125,7 +125,7 @@ async def test_threads_started_for_a_later_completion_do_not_fail_an_earlier_com
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.CRASH]
 
 
-async def test_score_function_that_ends_the_main_thread_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_completion_times_out_if_the_score_function_ends_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells that a process sleeps")
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
@@ -164,7 +164,7 @@ async def test_verdict_has_the_error_of_the_score_function(
 
 
 @on_module_loop
-async def test_judging_a_row_with_a_completion_field_raises(session: Session[Problem]) -> None:
+async def test_judge_method_raises_if_the_row_has_a_completion_field(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="does not accept the row: multiple values for argument 'completion'"):
         await session.judge({"completion": "x"}, ["right"])
 
@@ -310,7 +310,7 @@ async def test_error_names_a_score_module_that_raises(tmp_path: Path) -> None:
         await session_of(f"{tmp_path}/broken.py:score").start()
 
 
-def test_missing_path_granted_to_a_score_function_raises(tmp_path: Path) -> None:
+def test_granting_a_score_function_access_to_a_missing_path_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^read: there is no such file or folder"):
         ScoreFunction(FUNCTION, [tmp_path / "nothing"])
 
@@ -408,7 +408,7 @@ async def test_score_route_judges_the_completions_of_a_row(client: TestClient[An
 
 @pytest.mark.parametrize("label", [ROW, '{"answer": "right"}'])
 @on_module_loop
-async def test_reward_routes_accept_a_row_as_label(client: TestClient[Any, Any], label: Any) -> None:
+async def test_label_in_a_request_to_a_reward_route_can_be_a_row(client: TestClient[Any, Any], label: Any) -> None:
     assert await (await client.post("/rm", json={"label": label, "response": "right"})).json() == 1.0
     body = {"query": ["Q right"], "prompts": ["Q "], "labels": [label]}
     assert (await (await client.post("/get_reward", json=body)).json())["rewards"] == [1.0]
@@ -431,7 +431,7 @@ async def test_judge_with_a_score_function_returns_400_for_a_problem_reference(c
     ids=["too deep", "too many values", "incomplete", "two rows"],
 )
 @on_module_loop
-async def test_reward_route_rejects_a_label_that_does_not_contain_a_valid_row(
+async def test_reward_route_rejects_a_label_that_is_not_a_valid_row(
     client: TestClient[Any, Any], last: str, status: int
 ) -> None:
     labels = [ROW, '{"answer": "right"}', last]

@@ -133,7 +133,7 @@ FLOOR = Fix(
 PARAMETERS = Fix(
     "parameters",
     "The environment uses other default parameters than the library.",
-    "tests/workers/test_library.py::test_default_params_for_training_are_not_used_if_the_request_has_an_exact_seed",
+    "tests/workers/test_library.py::test_default_training_params_are_not_used_for_a_request_with_an_exact_seed",
 )
 FIXES: Mapping[Defect, Fix] = {
     Defect.GOLD_NOT_PAID: Fix(

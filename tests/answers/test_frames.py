@@ -172,5 +172,5 @@ def test_latex_and_unicode_signs_become_plain_text(said: str, written: str) -> N
 
 
 @pytest.mark.parametrize(("text", "depth"), [("a", 0), ("[[]](1)", 2), ("[({", 3), ("))[[", 2), ("([)]", 2)])
-def test_nesting_depth_of_a_string_is_its_greatest_number_of_open_brackets(text: str, depth: int) -> None:
+def test_nesting_depth_is_the_highest_number_of_brackets_open_at_once(text: str, depth: int) -> None:
     assert nesting_depth(text) == depth

@@ -103,7 +103,7 @@ def test_settings_fingerprint_has_only_settings_that_change_groups() -> None:
 # ---------------------------------------------------------------------------- names that need no Atropos
 
 
-def test_each_environment_setting_is_in_the_list_of_this_package_or_of_atropos() -> None:
+def test_each_environment_setting_belongs_to_this_package_or_to_atropos() -> None:
     names = [*TrainingSettings.model_fields, *OF_ATROPOS]
     assert sorted(names) == sorted(ReasoningGymEnvConfig.model_fields)
     assert ServerConfig.model_fields.keys() == NAMES_OF_SERVER

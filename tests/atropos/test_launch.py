@@ -123,11 +123,11 @@ def test_eval_seed_of_a_config_file_is_ignored_with_a_preset(tmp_path: Path) -> 
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
 
 
-def test_launcher_does_not_repeat_ignored_settings_that_the_config_class_reports(tmp_path: Path) -> None:
+def test_launcher_does_not_report_ignored_settings_that_the_config_class_reports(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 
-def test_server_config_class_of_atropos_is_converted_with_the_server_type_auto(tmp_path: Path) -> None:
+def test_atropos_server_config_is_converted_and_gets_the_server_type_auto(tmp_path: Path) -> None:
     class Own(ReasoningGymEnv):
         @classmethod
         def config_init(cls) -> Any:

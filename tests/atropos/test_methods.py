@@ -283,9 +283,7 @@ async def test_fake_server_needs_only_one_completion_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_reply_format_that_the_environment_expects_selects_the_method_of_a_mock_server(
-    chat: ChatFormat, kind: ReplyKind
-) -> None:
+def test_method_of_a_mock_server_is_chosen_by_the_expected_reply_format(chat: ChatFormat, kind: ReplyKind) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 

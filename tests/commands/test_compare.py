@@ -146,7 +146,7 @@ def test_error_names_differing_settings_if_evaluations_share_no_problem(
     assert str(refusal.value).endswith("evaluate both models with the same tasks, seed and release of reasoning-gym")
 
 
-def test_long_values_of_settings_that_differ_are_printed_shortened(
+def test_compare_command_shortens_long_values_of_different_settings(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [f"task{number}" for number in range(100)]
@@ -188,9 +188,7 @@ def test_report_page_shows_the_same_numbers_as_the_compare_command(write: Write,
     assert [{**row, "task": names[row["task"]]} for row in shown["tasks"]] == told["tasks"]
 
 
-def test_report_page_of_two_evaluations_names_the_settings_and_the_questions_that_differ(
-    write: Write, tmp_path: Path
-) -> None:
+def test_comparison_page_names_the_settings_and_the_questions_that_differ(write: Write, tmp_path: Path) -> None:
     first = write("a", {"gcd": [1.0, 0.0]}, settings={"eval_temperature": 0.6})
     second = write_evaluation(
         tmp_path / "b",
@@ -215,7 +213,7 @@ def without_references(folder: Path) -> Path:
     return folder
 
 
-def test_comparing_evaluations_without_problem_references_raises(write: Write) -> None:
+def test_comparing_evaluations_that_lack_problem_references_raises(write: Write) -> None:
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(
         ConfigError,

@@ -146,7 +146,7 @@ def test_only_one_of_two_mutually_exclusive_request_parameters_is_dropped(
     assert list(sent["changed"]) == ["top_p"]
 
 
-def test_parameter_that_an_error_mentions_but_does_not_refuse_is_still_sent(
+def test_parameter_is_still_sent_if_an_error_mentions_but_does_not_reject_it(
     server: RefusingServer, evaluate: Evaluate
 ) -> None:
     said = "reasoning_effort is unknown; the parameters of this model are temperature and top_p"

@@ -56,7 +56,7 @@ def test_damaged_unfinished_output_file_raises(out: Path, line: str) -> None:
         pass
 
 
-def test_temporary_file_of_rows_is_removed_if_the_output_file_is_finished(out: Path) -> None:
+def test_leftover_temporary_file_is_removed_if_the_output_file_is_finished(out: Path) -> None:
     write_card(out, {"made_with": MADE_WITH})
     out.touch()
     assert finished_card(out, MADE_WITH) == {"made_with": MADE_WITH}

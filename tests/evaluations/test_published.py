@@ -22,7 +22,7 @@ def test_preset_has_the_published_number_of_tasks(name: str, tasks: int, asked: 
 
 
 @each_preset
-def test_tasks_listed_as_exceptions_of_a_preset_belong_to_the_preset(name: str) -> None:
+def test_published_preset_lists_exceptions_only_for_its_own_tasks(name: str) -> None:
     preset = load_published(name)
     assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
     assert preset.source
@@ -49,7 +49,7 @@ PLAN = EvaluationPlan(RG_EASY.tasks, PRESET_SIZE, RG_EASY.repeats, FIRST_SEED, p
 LIBRARY = make_library(dict.fromkeys(RG_EASY.tasks, "games"), version=RG_EASY.library)
 
 
-def test_evaluation_by_the_published_protocol_gets_no_remark() -> None:
+def test_no_deviation_is_reported_for_an_evaluation_by_the_published_protocol() -> None:
     assert list(remarks_on(PLAN, RG_EASY, LIBRARY, 0.6)) == []
 
 
@@ -62,7 +62,7 @@ def test_evaluation_by_the_published_protocol_gets_no_remark() -> None:
         (PLAN, replace(LIBRARY, tasks=LIBRARY.tasks[1:]), 0.6, "lacks"),
     ],
 )
-def test_evaluation_that_differs_from_the_published_protocol_gets_a_remark(
+def test_deviation_of_an_evaluation_from_the_published_protocol_is_reported(
     plan: EvaluationPlan, library: LibraryInfo, temperature: float, word: str
 ) -> None:
     [remark] = remarks_on(plan, RG_EASY, library, temperature)

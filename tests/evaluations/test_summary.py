@@ -77,7 +77,7 @@ def test_unknown_token_counts_are_not_averaged_as_zero() -> None:
 REQUESTED = {"model": "m", "messages": [], "temperature": 0.6, "max_tokens": 900}
 
 
-def test_parameter_missing_in_some_requests_is_recorded_with_a_null_value() -> None:
+def test_values_of_a_parameter_include_null_if_some_requests_lack_it() -> None:
     refused = SentRequest(REQUESTED, {"model": "m", "messages": [], "max_tokens": 900}, "m")
     record = record_requests([SentRequest(REQUESTED, REQUESTED, "m"), refused])
     assert record["parameters"] == {"temperature": [0.6, None], "max_tokens": [900]}

@@ -61,7 +61,7 @@ def in_bits(numbers: list[float]) -> list[bytes]:
 @each_format
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_token_ids_and_logprobs_are_read_even_if_the_reply_is_decoded_in_small_pieces(
+def test_token_ids_and_logprobs_are_read_from_small_pieces_of_a_reply(
     monkeypatch: pytest.MonkeyPatch, token_format: TokenFormat, piece_bytes: int, separators: tuple[str, str]
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
@@ -286,5 +286,5 @@ async def test_decoding_continues_after_a_reply_whose_decoding_raises() -> None:
         (b"", ""),
     ],
 )
-def test_model_name_of_a_reply_is_read_and_escaped(body: bytes, model: str) -> None:
+def test_model_name_in_a_reply_is_read_with_control_characters_escaped(body: bytes, model: str) -> None:
     assert COMPLETIONS.model_of(body) == model

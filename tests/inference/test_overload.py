@@ -105,7 +105,7 @@ async def test_overload_reply_marks_the_server_as_busy(reply_format: ReplyFormat
 
 
 @pytest.mark.parametrize(("reply_format", "body"), OF_FORMATS)
-async def test_overload_error_in_place_of_a_single_completion_is_recognised(
+async def test_overload_error_in_place_of_the_only_completion_is_recognised(
     reply_format: ReplyFormat, body: Any
 ) -> None:
     async with Answers((200, body)).server as listening:
@@ -116,7 +116,7 @@ async def test_overload_error_in_place_of_a_single_completion_is_recognised(
     assert explain_failure(raised.value).may_be_overload
 
 
-async def test_completions_in_a_reply_with_an_overload_error_are_kept() -> None:
+async def test_completions_are_kept_if_the_same_reply_has_an_overload_error() -> None:
     sound = {"index": 0, "token_ids": [5], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
     refused = {"index": 1, "finish_reason": "error", "error": LIMITED}
     async with Answers((200, {"choices": [sound, refused]})).server as listening:

@@ -113,7 +113,7 @@ async def test_completions_of_a_chat_server_are_returned_with_their_thinking(ser
     assert server.keys == ["Bearer secret"] * 3
 
 
-async def test_received_completions_are_kept_while_the_server_is_busy(server: Server) -> None:
+async def test_first_completion_is_kept_while_the_server_is_too_busy_for_the_second(server: Server) -> None:
     busy = (429, "slow", {"Retry-After": "0.05"})
     server.answers = [REPLY, busy, busy, busy, busy, REPLY]
     async with client(server) as model:
@@ -208,7 +208,7 @@ async def test_context_length_out_of_range_is_treated_as_unknown(server: Server,
         assert await model.context_lengths() == [None]
 
 
-async def test_request_refused_after_the_start_does_not_prevent_later_requests(server: Server) -> None:
+async def test_refused_request_during_a_run_does_not_prevent_later_requests(server: Server) -> None:
     server.answers = [REPLY, (400, refusal("maximum context length"), {}), REPLY]
     async with client(server) as model:
         await model.check(5.0)
@@ -326,7 +326,7 @@ async def test_reply_without_finish_reason_is_accepted_if_no_earlier_reply_had_o
     assert rollout.ending is Ending.FINISHED
 
 
-async def test_reply_without_finish_reason_is_retried_if_an_earlier_reply_had_one(server: Server) -> None:
+async def test_request_is_retried_if_its_reply_lacks_the_finish_reason_of_earlier_ones(server: Server) -> None:
     """LMDeploy omits the finish reason only if a request was aborted."""
     cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
     server.answers = [REPLY, cut_short, REPLY]
@@ -462,7 +462,7 @@ async def test_model_lookup_raises_if_the_server_lists_no_model_or_several(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_error_about_a_refused_api_key_names_setting_and_variable(
+async def test_error_about_a_refused_api_key_names_the_setting_and_environment_variable(
     server: Server, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     refusal = addresses.StatusError(status, b"Incorrect API key", {})
@@ -485,7 +485,7 @@ async def test_completions_of_an_openai_server_are_returned_as_text(server: Serv
     assert {"messages", "chat_template_kwargs"}.isdisjoint(server.requests[0])
 
 
-async def test_stop_string_is_left_out_of_later_requests_if_the_server_removes_it_from_replies(
+async def test_stop_string_is_not_sent_again_if_the_server_removes_it_from_replies(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.keeps_stop = False
@@ -526,7 +526,7 @@ async def test_server_type_is_detected_from_the_reply_to_the_first_request(
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_server_type_stays_auto_after_an_error_that_does_not_concern_the_route(
+async def test_server_type_stays_auto_after_an_error_other_than_an_unknown_route(
     server: Server, status: int, message: str
 ) -> None:
     server.answers = [(status, refusal(message), {})]

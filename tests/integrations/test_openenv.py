@@ -147,7 +147,7 @@ def socket(server: RunningServer) -> Iterator[Socket]:
         yield socket
 
 
-def test_openenv_validation_of_the_hub_folder_passes_all_checks_that_can_run() -> None:
+def test_hub_folder_passes_all_openenv_checks_that_run_without_docker() -> None:
     report = run_validation(FOLDER, max_level=Level.RUNTIME, provider=Provider())
     by_status: dict[CheckStatus, set[str]] = {}
     for result in report.results:
@@ -199,7 +199,7 @@ async def test_concurrent_openenv_episodes_get_the_scores_that_the_session_gives
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-def test_openenv_rewards_equal_the_scores_of_the_bridge(rewards: str) -> None:
+def test_openenv_rewards_equal_the_scores_that_the_bridge_gives(rewards: str) -> None:
     server = RunningServer(**arm(rewards))
     try:
         with Socket(server) as socket:
@@ -331,7 +331,7 @@ def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: So
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_openenv_training_index_and_a_seed_of_the_same_number_select_the_same_problem(
+def test_openenv_problem_of_a_training_index_equals_the_problem_of_that_seed(
     server: RunningServer, socket: Socket
 ) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
@@ -353,7 +353,7 @@ def test_openenv_training_index_and_a_seed_of_the_same_number_select_the_same_pr
         ("num_tasks", {"split": None}, 422, "valid string"),
     ],
 )
-def test_openenv_routes_return_errors_for_invalid_task_requests(
+def test_openenv_task_routes_return_errors_for_invalid_requests(
     server: RunningServer, name: str, body: dict[str, object], status: int, told: str
 ) -> None:
     reply = route(server, name, **body)

@@ -200,7 +200,7 @@ def test_note_on_completions_without_answer_tags_is_logged_once(caplog: pytest.L
     assert record.getMessage().startswith("a frequent outcome of the last 200 completions: 50% of completions have no")
 
 
-def test_logged_note_on_a_frequent_outcome_counts_only_the_latest_200_completions(
+def test_log_line_about_a_frequent_outcome_counts_the_latest_200_completions(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The note after completions 201 to 400 does not count the first 200."""

@@ -52,7 +52,7 @@ async def test_drawing_a_problem_raises_after_too_many_rejected_problems(
         await draw_of([*rejections, SERVED], DrawAttempts())
 
 
-async def test_draw_resumed_after_an_interruption_counts_earlier_rejections() -> None:
+async def test_resumed_draw_counts_the_rejections_before_the_interruption() -> None:
     with pytest.raises(ExhaustedError):
         await draw_of([Rejection.REPEATED], DrawAttempts(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
 

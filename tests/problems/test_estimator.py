@@ -121,7 +121,7 @@ def test_curriculum_levels_are_spread_around_the_best_level() -> None:
     assert weights[0] < 0.4 and sum(weights[:8]) > 0.8
 
 
-def test_group_scores_change_the_estimate_at_the_nearest_level() -> None:
+def test_scores_at_two_close_levels_change_the_same_estimate() -> None:
     first, second = make_estimator(), make_estimator()
     first.observe("task", 0.26, scores_of(3))
     second.observe("task", 0.25, scores_of(3))
@@ -147,14 +147,14 @@ def test_new_task_starts_with_a_high_estimated_chance_of_unequal_scores() -> Non
     assert make_estimator().estimate("task").signal_chance > 0.8
 
 
-def test_unequal_partial_credit_counts_as_unequal_scores() -> None:
+def test_group_with_unequal_partial_credit_counts_as_having_unequal_scores() -> None:
     estimator = make_estimator(adjustable=())
     for _ in range(20):
         estimator.observe("task", None, [0.01] * (SIZE - 1) + [0.02])
     assert estimator.estimate("task").signal_chance > 0.8
 
 
-def test_estimated_probability_of_unequal_scores_falls_after_groups_with_equal_scores() -> None:
+def test_estimated_chance_of_unequal_scores_falls_after_groups_with_equal_scores() -> None:
     estimator = make_estimator(adjustable=())
     for number in range(40):
         estimator.observe("task", None, scores_of(SIZE * (number % 2)))

@@ -93,7 +93,7 @@ async def test_evaluation_stream_skips_problems_that_are_already_finished() -> N
     await evaluation_set.close()
 
 
-async def test_evaluation_problem_that_cannot_be_generated_is_drawn_again_with_another_seed() -> None:
+async def test_evaluation_problem_gets_another_seed_if_it_cannot_be_generated() -> None:
     failing = fails_where(lambda spec: (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0), question_of)
     problems, undisturbed = await build(failing), await build()
     assert (problems[7].spec.attempt, undisturbed[7].spec.attempt) == (1, 0)
@@ -101,7 +101,7 @@ async def test_evaluation_problem_that_cannot_be_generated_is_drawn_again_with_a
     assert problems[:7] + problems[8:] == undisturbed[:7] + undisturbed[8:]
 
 
-async def test_evaluation_problem_that_always_fails_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_evaluation_problem_whose_generation_always_fails_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.task == "gcd"))
     problems = await make_set(workers, samples_per_task=1).problems()
     assert [problem.task for problem in problems] == ["chain_sum", "coin_flip"]
@@ -149,7 +149,7 @@ async def test_larger_evaluation_set_begins_with_the_questions_of_a_smaller_set(
     assert few == (await build(one_of(12), [FEW], samples_per_task=9))[:4]
 
 
-async def test_resumed_evaluation_set_repeats_no_question() -> None:
+async def test_evaluation_set_repeats_no_question_after_an_interruption() -> None:
     whole = await build(one_of(12), [FEW], samples_per_task=9)
     resumed = make_set(FakeWorkers(one_of(12)), [FEW], samples_per_task=9)
     done = {(FEW, number) for number in range(5)}
@@ -206,7 +206,7 @@ async def test_evaluation_question_is_recognized_despite_different_whitespace(
     ],
     ids=["small task", "large task", "unevaluated task", "member of composite", "composite alone", "large member"],
 )
-async def test_only_evaluation_questions_of_tasks_with_few_questions_are_held_out_of_training(
+async def test_evaluation_questions_are_held_out_only_for_tasks_with_few_questions(
     evaluated: tuple[str, ...], task: str, source: str | None, asked: bool
 ) -> None:
     evaluation_set = make_set(FakeWorkers(question_of), evaluated)
@@ -227,19 +227,19 @@ VAST = "count_bits"
 """A task with so many questions that no evaluation set repeats one."""
 
 
-async def test_questions_of_a_task_that_repeats_no_question_are_not_held_out_of_training() -> None:
+async def test_no_question_is_held_out_of_training_for_a_task_that_never_repeats_one() -> None:
     workers = FakeWorkers(question_of)
     assert not await make_set(workers, [VAST]).has_question(make_problem(VAST, question="question 1"))
     assert workers.specs == []
 
 
-async def test_questions_of_a_task_with_many_questions_and_task_params_are_held_out_of_training() -> None:
+async def test_evaluation_questions_of_a_large_task_are_held_out_if_it_has_task_params() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(VAST, question=question))
 
 
-async def test_resumed_evaluation_set_makes_all_problems_again_but_returns_only_unfinished_ones() -> None:
+async def test_evaluation_set_returns_only_unfinished_problems_after_an_interruption() -> None:
     """Finished problems are generated again, because later problems must not repeat their questions."""
     workers = FakeWorkers()
     problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)

@@ -101,7 +101,7 @@ def test_reply_can_end_with_two_end_of_turn_tokens(tokenizer: Any) -> None:
     assert chat.strip_end_of_turn("5<|im_end|>") == chat.strip_end_of_turn("5<|reply_end|><|im_end|>") == "5"
 
 
-def test_token_that_begins_the_next_turn_can_end_a_reply(tokenizer: Any) -> None:
+def test_token_that_begins_the_next_turn_becomes_the_end_of_turn_token(tokenizer: Any) -> None:
     template = (
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -159,7 +159,7 @@ def test_tokenizer_without_thinking_tokens_uses_think_tags(chat: ChatFormat) -> 
     assert not chat.hides_thinking
 
 
-def test_partly_generated_end_of_turn_is_completed(tokenizer: Any) -> None:
+def test_end_of_turn_marker_is_completed_if_it_was_generated_in_part(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.decode(chat.completion_tokens("5<|reply_end|>", finished=True)) == "5<|reply_end|><|im_end|>"

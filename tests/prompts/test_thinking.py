@@ -82,7 +82,7 @@ def test_thinking_marks_of_other_formats_are_ignored() -> None:
     assert split_thinking("<think> [/THINK] <answer>3</answer></think>5", both).text == "5"
 
 
-def test_two_final_channels_count_as_several_answers() -> None:
+def test_completion_with_two_final_channels_counts_as_several_answers() -> None:
     twice = f"{FINAL}<answer>1</answer><|end|>{ANALYSIS}so{FINAL}<answer>2</answer>"
     assert extract_answer(twice, LIMIT, CHANNELS).reason is Reason.SEVERAL_ANSWERS
     adjacent = f"{FINAL}<answer>1</answer>{FINAL}<answer>2</answer>"
@@ -95,16 +95,16 @@ def test_answers_outside_the_final_channel_are_ignored() -> None:
     assert "answer" not in split_thinking(text, CHANNELS).text
 
 
-def test_value_none_of_the_thinking_setting_removes_nothing() -> None:
+def test_setting_thinking_to_none_removes_nothing_from_completions() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_thinking_setting_auto_selects_the_think_tag_and_the_formats_known_to_the_model() -> None:
+def test_setting_thinking_to_auto_selects_think_tags_and_formats_of_the_model() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 
 
-def test_thinking_format_name_selects_one_format() -> None:
+def test_setting_thinking_to_a_format_selects_only_that_format() -> None:
     assert choose_thinking("kimi", FORMATS).names == ("kimi",)
 
 

@@ -19,11 +19,11 @@ def test_printed_score_command_reproduces_a_finding() -> None:
 
 
 @pytest.mark.parametrize("answer", [" ", "<answer>4</answer>"])
-def test_finding_shows_the_audit_command_if_the_score_command_cannot_repeat_its_answer(answer: str) -> None:
+def test_audit_command_is_shown_if_the_score_command_cannot_submit_the_answer(answer: str) -> None:
     assert OwnCommands("again", program="program").score(problem_of(make_spec("maze")), answer) == "again"
 
 
-def test_printed_library_code_reproduces_a_finding() -> None:
+def test_printed_code_that_calls_the_library_reproduces_a_finding() -> None:
     problem = problem_of(make_spec("maze", seed=9, params={"min_size": 2}))
     *_, code = shlex.split(LibraryCommands("again").score(problem, "4'"))
     asked = "reasoning_gym.create_dataset('maze', min_size=2, seed=9, size=1)"

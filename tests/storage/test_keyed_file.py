@@ -65,7 +65,7 @@ def test_stored_line_begins_with_its_key(reopen: Open, path: Path) -> None:
     assert path.read_bytes() == b'{"key": "gcd/\\"1\\"", "a": 1}\n'
 
 
-def test_rows_are_read_in_the_order_of_keys(reopen: Open) -> None:
+def test_rows_are_returned_in_the_order_of_the_requested_keys(reopen: Open) -> None:
     for number in (1, 2, 0):
         reopen().append_row(str(number), {"a": "é" * number})
     assert list(reopen().rows(["0", "1", "2"])) == [{"key": str(n), "a": "é" * n} for n in range(3)]
@@ -129,7 +129,7 @@ def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pyt
     assert lines in path.read_bytes()
 
 
-def test_key_is_missing_if_the_on_line_callback_raises_for_its_line(reopen: Open) -> None:
+def test_keyed_file_skips_a_line_for_which_the_on_line_callback_raises(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
@@ -212,7 +212,7 @@ def test_file_of_rows_opened_without_settings_has_no_header(reopen: Open, path: 
     assert reopen(None).keys == {"1"}
 
 
-def test_header_file_of_a_keyed_file_is_readable_by_its_owner_only(reopen: Open, path: Path) -> None:
+def test_only_the_owner_can_read_the_header_file_of_a_keyed_file(reopen: Open, path: Path) -> None:
     reopen()
     assert stat.S_IMODE(header_path(path).stat().st_mode) == 0o600
 

@@ -85,7 +85,7 @@ def test_parameter_values_between_levels_are_interpolated(levels: list[Any], pos
     ("level", "draw", "value"),
     [(0.0, 0.0, 1), (0.25, 0.49, 2), (0.25, 0.51, 1), (0.5, 0.0, 2), (0.5, 0.99, 2), (0.75, 0.49, 3), (1.0, 0.99, 3)],
 )
-def test_one_of_two_parameter_values_is_picked_at_random_if_the_level_is_between_them(
+def test_parameter_value_is_picked_at_random_if_the_level_lies_between_two_values(
     level: float, draw: float, value: int
 ) -> None:
     attribute = Attribute(("low", "high"), (1, 2, 3), drawn=True)
@@ -101,7 +101,7 @@ def test_lower_and_upper_bound_of_a_parameter_range_differ_at_every_level(levels
 
 
 @given(number_lists)
-def test_parameter_range_rises_with_the_level(levels: list[int]) -> None:
+def test_bounds_of_a_parameter_range_rise_with_the_level(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels)).at(level) for level in LEVELS]
     assert list(windows[0].values()) == [levels[0], levels[0]]
     assert list(windows[-1].values()) == levels[-2:]
@@ -126,13 +126,13 @@ def test_lower_bound_of_a_parameter_range_stays_below_the_upper_bound() -> None:
         (scalar("words", [["a"], ["b"]]), {"words": ["a"]}),
     ],
 )
-def test_level_0_does_not_exceed_the_default_parameters_of_the_library(
+def test_parameters_at_level_0_are_not_harder_than_the_library_defaults(
     attribute: SimpleNamespace, easiest: dict[str, Any]
 ) -> None:
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_parameters_are_interpolated_even_if_their_lists_have_different_numbers_of_values() -> None:
+def test_parameters_are_interpolated_even_if_their_lists_differ_in_length() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 
@@ -177,7 +177,7 @@ def test_task_without_curriculum_has_no_level() -> None:
     assert (resolved.params, resolved.level) == ({"width": 2}, None)
 
 
-def test_changing_the_parameters_of_a_level_does_not_change_the_library_curriculum() -> None:
+def test_changing_returned_parameters_does_not_change_the_library_curriculum() -> None:
     levels = [["a"], ["b"]]
     difficulty = difficulty_of(scalar("words", levels))
     difficulty.parameters("made_up", 0.0).params["words"].append("c")

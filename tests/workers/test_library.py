@@ -24,7 +24,7 @@ def test_library_version_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert looked_up == ["reasoning-gym"]
 
 
-def test_verifier_applies_the_tolerance_of_the_given_level(library: Library) -> None:
+def test_verifier_uses_the_tolerance_of_the_difficulty_level(library: Library) -> None:
     made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
     scorers = [library.scorer("decimal_arithmetic", {}, made.entry, level, plainly=True) for level in (0.0, 1.0, 0.0)]
@@ -84,7 +84,7 @@ def test_codeio_program_with_non_json_output_is_rejected(library: Library) -> No
         library.generate(replace(request, exact_seed=True))
 
 
-def test_default_params_for_training_are_not_used_if_the_request_has_an_exact_seed(library: Library) -> None:
+def test_default_training_params_are_not_used_for_a_request_with_an_exact_seed(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}

@@ -80,7 +80,7 @@ async def test_scores_with_library_rewards_equal_direct_library_calls_in_every_t
     check(await compare(tmp_path, range(71_013, 71_019)))
 
 
-async def test_problem_reference_made_with_library_rewards_is_scored_with_library_rewards() -> None:
+async def test_answer_to_a_problem_made_with_library_rewards_gets_library_rewards() -> None:
     """The library's verifier of coin_flip gives the answer 0 a mean score of 0.94; strict rewards do not."""
     spec = ProblemSpec(ProblemRequest("coin_flip", 5), Split.TRAIN, 0)
     async with Session(tasks="coin_flip", rewards="library", num_verifiers=1, num_generators=1) as library:

@@ -15,7 +15,7 @@ from tests.waiting import until
 from .support import make, running_pool
 
 
-async def test_worker_state_is_the_same_for_preloaded_and_fresh_fork_servers(fake_library: Path) -> None:
+async def test_workers_of_preloaded_and_fresh_fork_servers_start_in_the_same_state(fake_library: Path) -> None:
     forked = await report_of_worker(fake_library)
     with fresh_children():
         assert forked == await report_of_worker(fake_library)
@@ -30,7 +30,7 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
     return report
 
 
-async def test_pool_starts_even_if_another_program_disconnected_without_sending_a_request(fake_library: Path) -> None:
+async def test_pool_starts_even_if_another_program_sent_no_request_to_the_fork_server(fake_library: Path) -> None:
     """A program that is killed before it sends its request blocks no other program."""
     listener = os.path.join(os.environ[FOLDER_VARIABLE], BARE)
     with socket.socket(socket.AF_UNIX) as killed:

@@ -58,7 +58,7 @@ async def test_error_for_a_failed_run_api_request_has_the_http_status(
     assert (await fault_of(api.url)).status == status
 
 
-async def test_refused_connection_error_has_no_http_status(api: ServedRunApi) -> None:
+async def test_error_of_a_refused_connection_has_no_http_status(api: ServedRunApi) -> None:
     api.stop()
     assert (await fault_of(api.url)).status is None
 
@@ -243,7 +243,7 @@ async def test_environment_does_not_register_again_after_an_outage_of_run_api(
     assert api.connected == [0]
 
 
-async def test_environments_get_ids_that_differ_from_each_other_after_run_api_restarts(
+async def test_environments_get_different_ids_after_a_restart_of_run_api(
     api: ServedRunApi, session: RunApiSession
 ) -> None:
     other = RunApiSession(api.url, ENTRY)
@@ -316,7 +316,7 @@ async def test_groups_wait_until_a_trainer_is_registered(
     assert api.connected == [0]
 
 
-async def test_groups_wait_if_the_group_size_exceeds_the_batch_size_of_the_trainer(
+async def test_groups_wait_while_their_size_exceeds_the_batch_size_of_the_trainer(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "group_size": 33})
