@@ -154,7 +154,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.HEDGE_PAID: Fix(
         "one value",
         "Text beside the right value earns at most the score of a well-formed answer.",
-        "tests/answers/test_recorded_scores.py::test_recorded_scores_of_right_answers_are_high_enough_and_of_wrong_answers_low_enough",
+        "tests/answers/test_recorded_scores.py::test_recorded_scores_are_high_for_right_answers_and_low_for_wrong_answers",
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT,
     Defect.SCORE_OUT_OF_RANGE: Fix(

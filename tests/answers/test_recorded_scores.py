@@ -63,7 +63,7 @@ def test_every_task_has_recorded_scores(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CONTRACT)
-def test_recorded_scores_of_right_answers_are_high_enough_and_of_wrong_answers_low_enough(kind: str) -> None:
+def test_recorded_scores_are_high_for_right_answers_and_low_for_wrong_answers(kind: str) -> None:
     broken = [one for one in recorded(kind) if breaks_contract(kind, one.place.task, one.name, one.score)]
     assert broken == []
 
@@ -72,7 +72,7 @@ def test_right_answers_are_accepted_in_every_notation_except_the_listed_ones() -
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
-def test_list_of_changed_answers_that_are_still_right_names_only_existing_tasks() -> None:
+def test_changed_answers_that_stay_right_are_listed_only_for_existing_tasks() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways

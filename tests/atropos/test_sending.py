@@ -24,7 +24,7 @@ def test_group_of_wrong_size_is_not_sent(scores: tuple[float, ...]) -> None:
     assert not is_complete(packed(*scores), CONFIG)
 
 
-def test_group_size_in_group_overrides_replaces_the_configured_group_size() -> None:
+def test_group_size_override_of_a_group_replaces_the_configured_group_size() -> None:
     assert is_complete({**packed(1.0, 0.0), "group_overrides": {"group_size": 2}}, CONFIG)
 
 
@@ -33,7 +33,7 @@ def test_group_with_equal_scores_is_not_sent() -> None:
     assert not is_complete(packed(1.0, 1.0, 1.0), CONFIG)
 
 
-def test_group_with_equal_scores_is_sent_if_ensure_scores_are_not_same_is_off() -> None:
+def test_group_with_equal_scores_is_sent_if_the_filter_for_equal_scores_is_off() -> None:
     config = make_config(group_size=3, ensure_scores_are_not_same=False)
     assert is_complete(packed(1.0, 1.0, 1.0), config)
 

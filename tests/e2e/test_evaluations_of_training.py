@@ -14,7 +14,7 @@ from .training_runs import make_training
 
 
 @pytest.mark.slow
-def test_results_of_an_evaluation_in_training_record_the_training_step(tmp_path: Path) -> None:
+def test_evaluation_during_training_records_the_training_step(tmp_path: Path) -> None:
     evals = tmp_path / "evals"
 
     def finished() -> list[dict[str, Any]]:

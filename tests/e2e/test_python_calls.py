@@ -69,7 +69,9 @@ def test_evaluate_function_works_inside_a_running_event_loop(url: str) -> None:
         ({"temperature": "warm"}, "temperature: must be a number; got 'warm'"),
     ],
 )
-def test_error_of_the_evaluate_function_names_the_wrong_argument(url: str, wrong: dict[str, Any], said: str) -> None:
+def test_error_of_the_evaluate_function_says_which_argument_is_wrong(
+    url: str, wrong: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ConfigError) as error:
         evaluate("m", **{"base_url": url, "tasks": ["gcd"], **wrong})
     assert str(error.value).startswith(said)

@@ -43,11 +43,11 @@ def test_number_setting_that_is_out_of_range_or_nan_raises() -> None:
 
 
 @pytest.mark.parametrize(("group_size", "filtered"), [(1, False), (2, True)])
-def test_ensure_scores_are_not_same_is_off_by_default_if_group_size_is_1(group_size: int, filtered: bool) -> None:
+def test_filter_for_equal_scores_is_off_by_default_if_group_size_is_1(group_size: int, filtered: bool) -> None:
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 
-def test_config_init_returns_the_default_settings_and_server() -> None:
+def test_config_init_method_returns_the_default_settings_and_server() -> None:
     config, servers = ReasoningGymEnv.config_init()
     assert config == ReasoningGymEnvConfig()
     assert [(entry.server_type, entry.base_url) for entry in servers] == [("auto", "http://localhost:9001/v1")]

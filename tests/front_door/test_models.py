@@ -103,7 +103,7 @@ async def test_chat_template_options_reach_the_chat_server(make_env: MakeEnv, se
 
 
 @pytest.mark.parametrize(("kind", "is_used"), [("vllm", False), ("chat", True)])
-async def test_unused_reasoning_effort_logs_a_warning(
+async def test_warning_is_logged_if_the_reasoning_effort_setting_is_ignored(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, is_used: bool
 ) -> None:
     await make_env(kind, reasoning_effort="low")
@@ -111,7 +111,7 @@ async def test_unused_reasoning_effort_logs_a_warning(
 
 
 @pytest.mark.parametrize(("kind", "is_used"), [("vllm", False), ("chat", True)])
-async def test_unused_stream_setting_logs_a_warning(
+async def test_warning_is_logged_if_the_openai_stream_setting_is_ignored(
     server: InferenceServer, workers: Any, caplog: pytest.LogCaptureFixture, kind: str, is_used: bool
 ) -> None:
     env = make_env_object([server.config(kind, stream="never")], pool=workers)

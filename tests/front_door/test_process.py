@@ -120,7 +120,7 @@ async def test_resumed_process_command_writes_only_missing_groups(
     assert len(server.requests) == TOTAL - len(begun)
 
 
-async def test_process_command_needs_no_server_if_the_file_is_complete(
+async def test_process_command_needs_no_server_if_its_output_file_is_complete(
     process: Process, server: InferenceServer
 ) -> None:
     await process(1)
@@ -140,7 +140,7 @@ async def test_resumed_process_command_samples_the_same_problems_as_an_unbroken_
     assert facts[0] == facts[1]
 
 
-async def test_resumed_process_command_updates_the_curriculum_from_groups_written_before(
+async def test_resumed_process_command_updates_the_curriculum_from_groups_in_the_file(
     process: Process, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {"complexity_mode": "curriculum", "tasks": "chain_sum"}

@@ -105,7 +105,7 @@ async def sent_to_run_api(env: Own, server: InferenceServer, api: ServedRunApi) 
     return sent
 
 
-def test_overridden_config_init_of_a_subclass_is_called() -> None:
+def test_overridden_config_init_method_of_a_subclass_is_called() -> None:
     assert build_launch(Own, Serve(), {}).config == OwnConfig(group_size=2)
 
 
@@ -115,7 +115,7 @@ class WithOwnConfig(Env):
     env_config_cls = OwnConfig
 
 
-def test_config_init_returns_the_subclass_config() -> None:
+def test_config_init_method_returns_the_config_class_of_a_subclass() -> None:
     config, _ = WithOwnConfig.config_init()
     assert isinstance(config, OwnConfig)
 
@@ -150,13 +150,15 @@ async def test_collect_trajectories_returns_tokens_to_a_subclass_as_lists(
     assert {type(one) for name in LONG_FIELDS for one in group[name]} == {list}
 
 
-async def test_group_field_added_by_a_subclass_reaches_run_api(
+async def test_group_field_added_by_a_subclass_is_sent_to_run_api(
     env: Own, server: InferenceServer, api: ServedRunApi
 ) -> None:
     assert (await sent_to_run_api(env, server, api))["group_overrides"] == {"task": "gcd"}
 
 
-async def test_score_bonus_of_a_subclass_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+async def test_score_bonus_of_a_subclass_is_sent_to_run_api(
+    env: Own, server: InferenceServer, api: ServedRunApi
+) -> None:
     assert (await sent_to_run_api(env, server, api))["scores"] == [1.5, 0.0]
 
 

@@ -25,9 +25,7 @@ def used_by(command: str) -> set[str]:
     return {name for name in ReasoningGymEnvConfig.model_fields if command in USED_BY[f"env.{name}"]}
 
 
-async def test_process_command_reads_exactly_the_settings_declared_for_it(
-    server: InferenceServer, tmp_path: Path
-) -> None:
+async def test_process_command_reads_exactly_its_declared_settings(server: InferenceServer, tmp_path: Path) -> None:
     path = str(tmp_path / "groups.jsonl")
     with recorded_reads(*WITHOUT_USE_IN_PROCESS) as read:
         env = make_env_object(
@@ -42,7 +40,7 @@ async def test_process_command_reads_exactly_the_settings_declared_for_it(
     assert read == used_by("process") - ONLY_WITH_WANDB
 
 
-async def test_serve_command_reads_exactly_the_settings_declared_for_it(
+async def test_serve_command_reads_exactly_its_declared_settings(
     server: InferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

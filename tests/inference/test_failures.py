@@ -107,7 +107,7 @@ def test_retry_after_header_with_a_date_is_read() -> None:
 
 
 @pytest.mark.parametrize("sent", ["Fri, 01 Jan 2100 00:00:00 GMT", "Mon, 01 Jan 2001 00:00:00 GMT"])
-def test_wait_until_a_retry_after_date_is_measured_by_the_clock_of_the_server(sent: str) -> None:
+def test_server_clock_decides_how_long_to_wait_for_a_retry_after_date(sent: str) -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": sent.replace("00:00:00", "00:00:07"), "Date": sent}
     assert explain_failure(error).retry_after_s == 7.0
@@ -169,7 +169,7 @@ def history(**fields: Any) -> History:
         (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
     ],
 )
-def test_earlier_failures_decide_whether_a_failed_request_is_retried_or_its_error_is_raised(
+def test_earlier_failures_decide_whether_a_failed_request_is_retried(
     failure: Failure, met: History, limits: Timeouts, expected: float | str
 ) -> None:
     decision = decide(failure, met, limits)
@@ -240,7 +240,9 @@ async def test_replies_that_take_long_are_logged(
     await asyncio.gather(*groups)
 
 
-async def test_refusals_are_logged_again_during_a_long_pause_before_a_retry(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_requests_are_logged_again_during_a_long_pause_before_a_retry(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     now_s = 0.0
     busy = HTTPError(429)
     busy.headers = {"Retry-After": "600"}
@@ -255,7 +257,7 @@ async def test_refusals_are_logged_again_during_a_long_pause_before_a_retry(capl
     )
 
 
-async def test_time_while_no_server_can_be_reached_does_not_count_towards_the_limit_outage_s() -> None:
+async def test_outage_limit_excludes_the_time_while_no_server_can_be_reached() -> None:
     now_s = 0.0
 
     async def ask(missing: int) -> list[Rollout]:

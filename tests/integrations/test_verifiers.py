@@ -58,7 +58,7 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("skill", [1.0, 0.0])
-def test_verifiers_command_scores_rollouts(tmp_path: Path, skill: float) -> None:
+def test_command_of_the_verifiers_library_scores_rollouts(tmp_path: Path, skill: float) -> None:
     with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
         traces = evaluate(server, tmp_path)
     assert [error["message"] for trace in traces for error in trace["errors"]] == []
@@ -89,7 +89,7 @@ def validate(folder: Path, output: Path, *options: str) -> dict[str, Any]:
     return {name: {reason: count for reason, count in found.items() if count} for name, found in checks.items()}
 
 
-def test_every_task_passes_the_validate_command_of_the_verifiers_package(tmp_path: Path) -> None:
+def test_every_task_passes_the_validate_command_of_the_verifiers_library(tmp_path: Path) -> None:
     """Two tasks are excluded, because their problems have neither a reference answer nor an example answer."""
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
@@ -142,7 +142,9 @@ def test_taskset_uses_the_configured_system_prompt(message: str, system: str | N
     assert task.data.system_prompt == system
 
 
-async def test_verifiers_task_whose_reference_answer_scores_below_1_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_task_is_invalid_in_the_verifiers_library_if_its_answer_scores_below_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Harsh:
         def remake(self, reference: str) -> Problem:
             return make_problem(answer="2")
@@ -186,7 +188,7 @@ async def test_taskset_judges_answers_to_user_tasks() -> None:
     task._bridge().close()
 
 
-async def test_infrastructure_error_during_judging_is_raised_to_the_verifiers_package(
+async def test_taskset_of_the_verifiers_library_raises_infrastructure_errors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Down:
@@ -215,7 +217,7 @@ def test_evaluation_taskset_with_a_random_level_raises() -> None:
 
 
 @pytest.mark.parametrize(("rewards", "score"), [("library", 1.0), ("plain", 1.0), ("strict", 0.0)])
-async def test_taskset_judges_with_the_rewards_setting(rewards: str, score: float) -> None:
+async def test_taskset_scores_depend_on_the_rewards_setting(rewards: str, score: float) -> None:
     """With library rewards, the answer 0 to this problem of coin_flip earns a high score."""
     settings = {"rewards": rewards}
     with Bridge(tasks="coin_flip", seed=3, **settings) as bridge:

@@ -56,7 +56,7 @@ def test_labelled_count_metric_also_reports_the_total_over_its_labels() -> None:
     ]
 
 
-def test_value_metric_becomes_a_prometheus_gauge() -> None:
+def test_metric_of_a_current_value_becomes_a_prometheus_gauge() -> None:
     outage = reading("inference/outage_s", Kind.NOW, 1.5)
     assert for_wandb([outage]) == {"inference/outage_s": 1.5}
     assert scraped(outage) == ["reasoning_inference_outage_seconds 1.5"]
@@ -89,7 +89,7 @@ def test_mean_metric_is_not_reported_if_there_are_no_values() -> None:
     assert scraped(mean) == ["reasoning_train_score_count 0.0", "reasoning_train_score_sum 0.0"]
 
 
-def test_value_metric_is_not_reported_if_its_value_is_unknown() -> None:
+def test_metric_of_an_unknown_current_value_is_not_reported() -> None:
     assert list(read([Metric[None]("trainer/step", Kind.NOW, "words", lambda _: None)], None)) == []
 
 

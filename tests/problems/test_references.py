@@ -104,7 +104,7 @@ def test_question_with_a_lone_surrogate_can_be_hashed() -> None:
     assert hash_question("\ud800") != hash_question("")
 
 
-def test_problem_references_of_two_releases_differ_only_in_the_release() -> None:
+def test_references_to_one_problem_in_two_releases_differ_only_in_the_release() -> None:
     problem = make_problem(params={"a": "b:c"})
     first, second = (without_release(str(Reference.of(problem, release))) for release in ("1", "2"))
     assert first == second

@@ -39,7 +39,7 @@ def test_task_patterns_match_names_and_categories(pattern: str, names: tuple[str
     assert select_tasks(AVAILABLE, [], [pattern]) == tuple(sorted(set(NAMES) - set(names)))
 
 
-def test_selected_tasks_keep_the_order_of_patterns() -> None:
+def test_selected_tasks_have_the_order_of_the_selection_patterns() -> None:
     assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "games"]) == ("sudoku", "chain_sum", "mini_sudoku")
 
 

@@ -53,7 +53,7 @@ def test_short_options_of_the_evaluate_command_set_settings(argv: list[str], set
     assert parser("evaluate").read(argv) == {setting: "7"}
 
 
-def test_short_options_of_the_process_command_set_settings() -> None:
+def test_settings_can_be_set_with_short_options_of_the_process_command() -> None:
     argv = ["--tasks", "a", "--seed=1", "-n", "2"]
     assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}
 

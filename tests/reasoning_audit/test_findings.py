@@ -154,7 +154,7 @@ def test_finding_on_a_task_left_out_of_training_has_low_severity() -> None:
     assert "left out" not in _found(BAD)[0].detail
 
 
-def test_rejected_right_answer_has_high_severity_even_if_training_leaves_out_the_task() -> None:
+def test_rejected_right_answer_has_high_severity_even_outside_training() -> None:
     findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
     assert [one.severity for one in findings] == [Severity.HIGH]
 
@@ -165,7 +165,7 @@ def test_task_that_can_generate_no_problem_is_a_finding() -> None:
     assert finding.command == "again"
 
 
-def test_finding_that_a_decision_tree_guesses_answers_shows_the_command_of_the_audit() -> None:
+def test_finding_about_a_decision_tree_shows_the_audit_command() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))

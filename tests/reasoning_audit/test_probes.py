@@ -49,7 +49,7 @@ def test_no_test_answers_are_derived_from_a_missing_reference_answer() -> None:
 
 
 @given(st.text())
-def test_the_function_named_perturb_returns_a_different_answer(answer: str) -> None:
+def test_perturb_function_returns_a_different_answer(answer: str) -> None:
     assert perturb(answer).casefold() != answer.casefold()
 
 
@@ -60,7 +60,7 @@ def test_the_function_named_perturb_returns_a_different_answer(answer: str) -> N
         *[("½ ", "½ x"), ("", "x")],
     ],
 )
-def test_the_function_named_perturb_changes_the_last_letter_or_digit(answer: str, perturbed: str) -> None:
+def test_perturb_function_changes_the_last_letter_or_digit(answer: str, perturbed: str) -> None:
     assert perturb(answer) == perturbed
 
 
@@ -86,7 +86,7 @@ def test_wrong_answers_are_derived_from_the_reference_answer(answer: str, wrong:
     assert [*wrong_answers(answer).values()] == wrong
 
 
-def test_no_wrong_answers_are_derived_if_the_known_answer_is_only_one_of_many() -> None:
+def test_no_wrong_answers_are_derived_from_one_of_many_right_answers() -> None:
     probes = make_probes([_problem(None, metadata={"example_answer": "1234"})])[0]
     assert probes[Probe.ORACLE] == "1234"
     assert not {*WRONG_PROBES} & {*probes}
@@ -107,6 +107,6 @@ def test_audit_submits_an_answer_that_is_right_for_a_different_problem() -> None
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
-def test_question_submitted_as_answer_is_cut_without_splitting_a_character() -> None:
+def test_question_submitted_as_answer_is_shortened_to_whole_characters() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)

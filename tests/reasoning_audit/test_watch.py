@@ -25,7 +25,7 @@ from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, ki
         ("compile", (CANARY, ""), None),
     ],
 )
-def test_side_effects_of_an_answer_are_recognized_from_audit_events_of_python(
+def test_side_effects_of_scoring_are_recognized_from_python_audit_events(
     event: str, arguments: tuple[object, ...], kind: str | None
 ) -> None:
     assert kind_of(event, arguments) == kind
@@ -52,7 +52,7 @@ def _raise(_answer: str) -> float:
         (_raise, 0.0, {"failed": 1.0}),
     ],
 )
-def test_audit_records_the_results_of_both_calls_of_the_verifier(
+def test_audit_calls_the_verifier_twice_and_records_both_results(
     verify: Callable[[str], object], score: float, parts: dict[str, float]
 ) -> None:
     watched = WatchedAnswers(verify, StillWatch())

@@ -36,7 +36,7 @@ def test_server_listens_on_reserved_port(port: int) -> None:
         listener.accept()[0].close()
 
 
-async def test_server_that_refuses_connections_keeps_its_port() -> None:
+async def test_inference_server_keeps_its_port_while_it_refuses_connections() -> None:
     async with InferenceServer() as server:
         server.fail(http_server.refuse)
         with pytest.raises(OSError, match="in use"):

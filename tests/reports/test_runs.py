@@ -55,7 +55,7 @@ def test_evaluations_of_one_model_at_several_steps_form_a_training_series(tmp_pa
     ]
 
 
-def test_evaluation_at_a_lower_step_than_the_previous_one_starts_a_new_training_series(tmp_path: Path) -> None:
+def test_new_series_starts_if_an_evaluation_has_a_lower_step_than_the_one_before(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 10, 20, 30])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
     assert series_of(*folders) == [("m (1)", [10, 20]), ("m (2)", [10, 20, 30])]
@@ -71,7 +71,7 @@ def test_training_series_are_named_after_their_folders(tmp_path: Path) -> None:
     ]
 
 
-def test_evaluation_of_a_repeated_step_replaces_the_earlier_evaluation_in_the_series(tmp_path: Path) -> None:
+def test_later_evaluation_at_the_same_step_replaces_the_earlier_one(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 30, 20, 40])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
     data = report(*folders)

@@ -98,7 +98,7 @@ def test_cached_dataset_gives_the_same_items_as_a_newly_built_dataset(cache: Dat
 
 
 @pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
-def test_dataset_is_rebuilt_only_for_the_params_and_seeds_that_the_task_declares(
+def test_dataset_is_rebuilt_only_if_declared_params_or_seeds_change(
     cache: DatasetCache, factory: Factory, task: str, builds: int
 ) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):
@@ -107,7 +107,7 @@ def test_dataset_is_rebuilt_only_for_the_params_and_seeds_that_the_task_declares
 
 
 @pytest.mark.parametrize("task", [KEPT, SHARED])
-def test_cached_dataset_has_size_1_again_after_an_item_set_its_size_to_0(cache: DatasetCache, task: str) -> None:
+def test_cached_dataset_has_size_1_again_after_its_size_was_changed(cache: DatasetCache, task: str) -> None:
     cache.get(task, EASY, 1).size = 0
     assert cache.get(task, HARD if task == SHARED else EASY, 2).size == 1
 

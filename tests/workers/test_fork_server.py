@@ -100,7 +100,7 @@ async def test_failed_library_import_raises_its_cause(tmp_path: Path, text: str,
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_import_error_of_the_library_is_raised_even_if_the_pool_reads_the_error_late(
+async def test_error_in_importing_the_library_is_raised_even_if_it_is_read_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, the test process may read the error late."""
@@ -196,7 +196,7 @@ def test_worker_has_resource_limits_and_low_priority(report: dict[str, Any]) -> 
     assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [MAX_FILE_MB << 20] * 2)
 
 
-def test_worker_has_its_own_scheduling_group(report: dict[str, Any]) -> None:
+def test_scheduler_group_of_each_worker_has_niceness_3(report: dict[str, Any]) -> None:
     if report["autogroup"] is None:
         pytest.skip("this kernel does not group processes by session")
     assert report["autogroup"].split()[-1] == "3"
@@ -244,7 +244,7 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-async def test_fork_server_started_in_advance_is_used_only_for_the_same_library(fake_library: Path) -> None:
+async def test_fork_server_started_in_advance_serves_only_the_installed_library(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
     assert (await library_info(fake_library)).version == "0.0.fake"
@@ -393,7 +393,7 @@ async def test_pool_reports_a_broken_library_in_one_line(broken: WorkerPool, cap
     assert len(fault.splitlines()) == 1
 
 
-async def test_library_is_imported_again_after_it_was_repaired(broken: WorkerPool, mended: Path) -> None:
+async def test_library_is_imported_again_after_its_files_were_repaired(broken: WorkerPool, mended: Path) -> None:
     mended.rename(mended.with_name("__init__.py"))
     await until(lambda: len(broken.worker_pids) == 2)
     assert broken.fault is None

@@ -72,7 +72,7 @@ async def test_error_of_a_generator_is_raised(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_generator_that_ends_its_worker_process_raises(pool: WorkerPool) -> None:
+async def test_pool_raises_if_a_generator_ends_its_worker_process(pool: WorkerPool) -> None:
     replaced = 0
     for task, workers in (("crash", 2), ("abort", 2), ("memory", 2), ("huge", 1)):
         replaced += workers
@@ -223,7 +223,7 @@ async def test_worker_is_replaced_after_an_unexpected_error_in_the_pool(
 # ------------------------------------------------------------------ checks of parameters
 
 
-async def test_checking_params_returns_an_error_for_each_invalid_task(pool: WorkerPool) -> None:
+async def test_check_method_returns_an_error_for_each_task_with_invalid_params(pool: WorkerPool) -> None:
     first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
     assert first.startswith("raise: the library failed to make a problem with the parameters {}")
     assert second.startswith("ok: the library rejects")

@@ -19,7 +19,7 @@ from reasoning_env.settings import SYSTEM_PROMPT
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
 
-def test_page_compares_published_scores_only_on_comparable_tasks(tmp_path: Path) -> None:
+def test_page_compares_with_published_scores_only_on_comparable_tasks(tmp_path: Path) -> None:
     results = {
         **RESULTS,
         "tasks": {"gcd": row(differs=None), "maze": row(differs="scoring")},
@@ -85,7 +85,7 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_report_shows_the_tasks_command_with_a_seed_if_a_group_has_no_problem_reference(
+def test_tasks_command_in_the_report_has_a_seed_if_a_group_has_no_reference(
     tmp_path: Path, facts: dict[str, Any], words: list[str]
 ) -> None:
     facts = {"reference": None, **facts}  # as in lines of older versions
@@ -94,7 +94,7 @@ def test_report_shows_the_tasks_command_with_a_seed_if_a_group_has_no_problem_re
 
 
 @pytest.mark.parametrize(("system", "words"), [(SYSTEM_PROMPT, []), ("It's a", ["--system_prompt", "It's a"])])
-def test_page_shows_the_tasks_command_with_a_problem_reference_and_system_prompt(
+def test_tasks_command_in_the_report_has_the_reference_and_the_system_prompt(
     tmp_path: Path, system: str, words: list[str]
 ) -> None:
     asked = rollout()
