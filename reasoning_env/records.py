@@ -1,7 +1,6 @@
 """Frozen dataclasses for requests, problems, completions, verdicts and groups.
 
-A `Rollout` has a completion and, once judged, its verdict; judging returns a copy made with `dataclasses.replace`. This
-module imports no other module of the package.
+Judging a `Rollout` returns a copy with a verdict. This module imports no other module of the package.
 """
 
 from __future__ import annotations

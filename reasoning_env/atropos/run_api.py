@@ -371,7 +371,7 @@ class RunApiSession:
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Repeat a request until it succeeds, and return the reply. Raise RunApiFault for a status in `answers`."""
+        """Return the reply to a request, with retries. Raises RunApiFault at once for an error status in `answers`."""
         waits = pauses()
         while True:
             try:

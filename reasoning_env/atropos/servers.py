@@ -114,7 +114,7 @@ class Completers:
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, server: object) -> MethodCompleter:
-        """Return the adapter that calls the methods of an object: always the same adapter for the same object."""
+        """Return the adapter that calls the methods of `server`. Create an adapter only for a new object or format."""
         formats = self._formats_of(server)
         known = next((one for one in self._by_methods if one.server is server and one.formats == formats), None)
         if known is None:

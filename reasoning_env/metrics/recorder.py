@@ -43,10 +43,7 @@ class RecentAnswers:
 
 
 class MetricsRecorder:
-    """Counts scored and dropped groups. Use it on the event loop only.
-
-    A group is added only to the total of its task since the last report. All other totals are computed when read.
-    """
+    """Counts scored and dropped groups. Use a recorder on the event loop only."""
 
     REMARK_INTERVAL = 200
     """Number of completions between two checks of the shares of outcomes."""

@@ -35,7 +35,7 @@ class EvaluationSet:
     """
 
     library_seeds = False
-    """True for published evaluations, which use the library's own seeds. Training may draw the same seeds."""
+    """Whether the set uses the library's own seeds, as presets do. Training may draw the same seeds."""
 
     def __init__(
         self,

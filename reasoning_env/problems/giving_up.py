@@ -25,8 +25,8 @@ MAX_REJECTED = 300
 MAX_FAILURES = 3
 """Limit for how often one task fails in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
-"""A level is excluded only after this many of its problems exceeded the token limit. If half of a level's problems fit
-into the limit, the chance that none of the first eight fits is 0.4 %."""
+"""A level is excluded only after this many of its problems exceeded the token limit. If half of the problems fit, the
+chance that none of the first eight fits is 0.4 %."""
 MAX_FAILED_GROUPS = 8
 """Number of failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES

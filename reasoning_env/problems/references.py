@@ -23,7 +23,7 @@ from ..errors import InvalidReferenceError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
-"""Maximum characters of a reference, which may come from anybody. The longest, of `composite`, have 2,800."""
+"""Maximum characters of a reference, which may come from anybody. A reference of `composite` may have 2,800."""
 MAX_PARAMS_DEPTH = 32
 """Limit for the nesting of parameters. The parameters of `composite` have three levels, or four if there are lists."""
 AS_LIBRARY = "+library"

@@ -64,7 +64,7 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
 async def finish_in_flight(groups: Collection[asyncio.Task[object]], *, outage_s: Callable[[], float]) -> None:
     """Wait up to SHUTDOWN_GRACE_S for groups in flight; stop earlier if inference has failed for a second.
 
-    `groups` may contain groups that have ended. `outage_s` returns for how long inference has failed, in seconds.
+    `outage_s` returns for how long inference has failed, in seconds.
     """
     await asyncio.sleep(0)  # cancelled workers end within two turns of the event loop
     await asyncio.sleep(0)
