@@ -236,7 +236,7 @@ class ContractCheck:
 
 
 def _raw(verdict: Verdict) -> float | None:
-    """Return the finite number that the original verifier returned; None if there is none, as after an error."""
+    """Return the number that the original verifier returned; None if there is no finite number."""
     return (verdict.own_parts or {}).get(Watched.RAW)
 
 

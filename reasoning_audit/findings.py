@@ -18,7 +18,7 @@ from .reproduction import MAX_SCORED, Reproduction
 from .scores import MANY, RIGHT_ANSWER_SCORE, ProbedAnswer, TaskAudit, level_words, place
 
 MAX_ANSWER = 200
-"""Maximum number of characters of an answer in a finding. Only 7 of 198 findings had a longer answer."""
+"""Maximum number of characters of an answer in a finding."""
 
 
 class Severity(StrEnum):

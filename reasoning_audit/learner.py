@@ -23,7 +23,7 @@ from .probes import LEARNT_FROM
 DEPTH = 3
 """Maximum number of yes-or-no tests of a question before a tree predicts an option."""
 SMALLEST_LEAF = 3
-"""A test in a tree must be true for at least this many problems, and false for at least as many."""
+"""Minimum number of problems in each branch of a test."""
 PARTS = 32
 """Number of thresholds that a tree tries for a feature: quantiles of the feature's values."""
 MAX_OPTIONS = 24
@@ -36,7 +36,7 @@ SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not
 Column = npt.NDArray[np.float64]
 """The values of a feature, one for each question."""
 Features = Mapping[str, Column]
-"""The values of each feature for a list of questions, by the name of the feature, such as `words / lines`."""
+"""The values of each feature for a list of questions. The keys are names such as `words / lines`."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def _words_at_places(questions: Sequence[str]) -> Features:
 
 
 def _words_by_place(question: str) -> dict[tuple[int, int], str]:
-    """Return the words of a question. A key is the number of a line (0 is the last) and the position in that line."""
+    """Return the words of a question by line and position in the line. Line 0 is the last line."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
         (row, position): word

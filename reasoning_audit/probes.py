@@ -39,7 +39,7 @@ GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk", "20 kB of words"
 
 
 class Probe(StrEnum):
-    """The kinds of probes (answers that the audit makes) that the code uses by name. Other kinds are plain strings."""
+    """The kinds of probes that the code uses by name. Other kinds are plain strings."""
 
     ORACLE = "right answer"
     PERTURBED = "right answer with one character changed"

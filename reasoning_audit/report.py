@@ -71,7 +71,7 @@ class Report:
 
     - `scores` says in words which scores were audited, such as `the library's own scores`.
     - `failed` names the tasks and levels with the outcome FAILS: shortcuts score too high, or right answers too low.
-    - `findings` come with the highest severity first.
+    - `findings` are sorted by severity, the highest first.
     - `modules` maps `module NAME` to the version, for each of the user's task modules.
     """
 

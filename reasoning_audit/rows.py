@@ -39,7 +39,7 @@ MAX_ROWS = 200
 """Maximum number of rows that the audit uses. With a bound of 0.35, 200 rows reveal a constant answer with a true mean
 score of 0.40 in 92 % of cases."""
 QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
-"""Names of columns that may contain the question. The audit uses the first of these columns that a row has."""
+"""Names of columns that may contain the question, in order of preference."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ GENERATION_CPU_S = 20.0
 MANY = 3
 """Minimum number of problems for a finding that says "on every problem"."""
 RIGHT_ANSWER_SCORE = 0.95
-"""The lowest allowed mean score of right answers. In an audit of all tasks, one mean was 0.99, the others 1."""
+"""The lowest allowed mean score of right answers."""
 
 
 def level_words(level: float | None) -> str:

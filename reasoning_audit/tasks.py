@@ -91,7 +91,7 @@ def _targets(session: Session[Problem], options: argparse.Namespace) -> list[Aud
 async def _audit_target(
     session: Session[Problem], pools: WatchedPools, target: AuditTarget, options: argparse.Namespace, *, attacks: bool
 ) -> tuple[TaskAudit, list[Finding]]:
-    """Audit a task at a level. Return the audit without its problems, which would take memory, and the findings."""
+    """Audit a task at a level. Return the audit (without its problems, to save memory) and the findings."""
     task = target.task
     reporter = Reporter(task, target.level, _commands(task, session, options))
     audit = await audit_task(session.pool, target, options.items)

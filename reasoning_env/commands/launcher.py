@@ -104,5 +104,5 @@ def run(
 
 
 def run_installed() -> None:
-    """Run the installed environment file as if Python had been started with it. The console script calls this."""
+    """Run the installed environment file as a program. The console script calls this function."""
     runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)

@@ -35,7 +35,7 @@ from ..storage.folders import find_checkout
 from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
 
 QUESTION_CHARACTERS = 72
-"""Maximum characters of a question in the table. With the longest task name and category, a row has 112 characters."""
+"""Maximum characters of a question in the table, so that a row has at most 112 characters."""
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """For each task and parameter, its values: the `default`, and those at some levels (see `WorkerPool.describe`)."""

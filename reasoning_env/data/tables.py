@@ -27,9 +27,9 @@ PARQUET = ".parquet"
 READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
 """Suffixes of files from which `read_rows` can read."""
 BLOCK = 100
-"""Number of rows that are converted to Python values at a time. Larger blocks take more memory and are not faster."""
+"""Number of rows that are converted to Python values at a time."""
 ROW_GROUP_BYTES = 4 * 2**20
-"""Size of a Parquet row group in memory. Smaller row groups make larger files; larger ones save no space."""
+"""Size of a Parquet row group in memory. Smaller row groups make larger files."""
 
 
 def check_name(path: Path, setting: str) -> None:

@@ -184,5 +184,5 @@ def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
 
 
 def _question(group: DumpedGroup) -> str:
-    """Return a hash of the task and of the question (the prompt's last message or, without a prompt, the reference)."""
+    """Return a hash of the task and of the question. Without a prompt, the reference replaces the question."""
     return hash_without_whitespace(f"{group.item_id} {group.reference if group.question is None else group.question}")

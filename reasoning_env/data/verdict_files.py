@@ -82,9 +82,9 @@ async def judge_rows(
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    With `selection.keep`, use only rows that contain a group of completions, and write training rows made from these
-    groups and their new scores. A path may be a folder (see `row_files`). `RowFiles` explains `columns`. After an
-    interruption, the same call resumes. `on_row` is called after each row.
+    With `selection.keep`, use only rows that are groups, and write training rows with the new scores. A path may be a
+    folder (see `row_files`). `RowFiles` explains `columns`. After an interruption, the same call resumes. `on_row` is
+    called after each row.
 
     The card has
 
@@ -276,7 +276,7 @@ async def _missing_rows(files: RowFiles, done: Container[str]) -> AsyncIterator[
 
 
 async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: bool) -> RowVerdicts:
-    """Return the verdicts of a row; for a skipped row, the reason (`left_out`), the file and the row's number in it."""
+    """Return the verdicts of a row. The result for a skipped row also has the row's file and its number in the file."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:
@@ -309,7 +309,7 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
 
 
 class LeftOut(TypedDict):
-    """The rows skipped for one reason: how many, and the file, the number and details of the first of them."""
+    """The number of rows skipped for one reason, and the place and details of the first of these rows."""
 
     rows: int
     first_file: str

@@ -50,7 +50,7 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation. `results` is None if they come from a file of groups.
+    """The scores of an evaluation. `results` is None for the scores of a file of groups.
 
     `problems` maps each problem's reference, without the library's release, to the problem's score.
     """

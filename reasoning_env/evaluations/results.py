@@ -195,7 +195,7 @@ def _data_frame(records: Sequence[FrameRow], index: str | None = None) -> Any:
 
 
 def _html(title: str, records: Sequence[FrameRow]) -> str | None:
-    """Return the records as an HTML table; None if pandas is missing, after which a notebook shows the repr."""
+    """Return the records as an HTML table; None if pandas is missing. The notebook then shows the repr."""
     try:
         frame = _data_frame(records)
     except ImportError:

@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DEFAULT_WORKERS = 16
-"""Default number of problems in flight. If a server refuses some of the requests, the client sends fewer at a time."""
+"""Default number of problems in flight."""
 
 
 @dataclass(frozen=True)
@@ -341,7 +341,7 @@ class Evaluation:
 
 
 def set_fingerprint(references: Iterable[str]) -> str:
-    """Return a hash of the references of a set's problems. Neither their order nor the library's release affects it."""
+    """Return a hash of a set of references. The hash ignores their order and the library's release."""
     names = sorted(map(without_release, references))
     return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
 
