@@ -112,12 +112,14 @@ async def test_compute_score_returns_reward_parts_to_verl(monkeypatch: pytest.Mo
     assert found == {"score": prod(parts), "reason": "scored", "correct": 0.0}
 
 
-async def test_compute_score_returns_the_error_to_verl(options: dict[str, Any]) -> None:
+async def test_compute_score_returns_a_score_function_error_to_verl(options: dict[str, Any]) -> None:
     found = await verl.compute_score_of_row("data", "raise", "42")
     assert (found["reason"], found["error"]) == ("verifier_error", "ZeroDivisionError: division by zero")
 
 
-def test_verl_settings_grant_the_score_function_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_function_gets_the_permissions_in_the_verl_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("REASONING_JUDGE_URL", raising=False)
     (tmp_path / "file").write_text("content")
     function = {"name": FUNCTION, "read": [str(tmp_path)]}

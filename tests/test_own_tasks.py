@@ -136,7 +136,7 @@ def test_bridge_serves_user_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @on_module_loop
-async def test_verl_function_compute_score_judges_answers_to_user_tasks(session: Session[Any]) -> None:
+async def test_compute_score_for_verl_judges_answers_to_user_tasks(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     settings = {"task_modules": (EXAMPLE,), "num_generators": 1, "num_verifiers": 1}
     answer = RIGHT.format(problem.answer)

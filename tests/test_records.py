@@ -84,7 +84,9 @@ def test_original_library_answer_of_a_corrected_problem_is_read_from_metadata(
 
 @pytest.mark.parametrize("key", ["example_answer", "example_correct_answer", "possible_answer"])
 @pytest.mark.parametrize(("example", "answer"), [("R U F", "R U F"), ({"0": 1}, '{"0": 1}')])
-def test_example_answer_is_used_if_a_problem_has_no_reference_answer(key: str, example: object, answer: str) -> None:
+def test_known_answer_is_the_example_answer_if_no_reference_answer_exists(
+    key: str, example: object, answer: str
+) -> None:
     metadata = json.dumps({"moves": 3, key: example})
     assert make_problem(answer=None, metadata=metadata).known_answer == answer
     assert make_problem(answer="7", metadata=metadata).known_answer == "7"

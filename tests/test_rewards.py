@@ -215,7 +215,7 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["short text on the loop", "long text in a thread"])
-async def test_the_function_named_score_texts_returns_verdicts_in_the_order_of_completions(
+async def test_score_texts_function_returns_verdicts_in_the_order_of_completions(
     padding: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)

@@ -61,7 +61,7 @@ def _library_truth(text: str, values: Mapping[str, bool]) -> bool:
 
 
 @given(FORMULAS)
-def test_parsed_formulas_have_the_truth_values_of_the_library(text: str) -> None:
+def test_parsed_formulas_have_the_same_truth_values_as_in_the_library(text: str) -> None:
     formula = parse_formula(text)
     assert all(_truth(formula, values) == _library_truth(text, values) for values in ASSIGNMENTS)
     assert variables(formula) == {character for character in text if character in NAMES}
@@ -82,7 +82,7 @@ def _follows(text: str, premises: list[str]) -> bool:
 
 
 @given(FORMULAS, PREMISES)
-def test_conclusion_that_follows_from_a_single_premise_is_rejected(text: str, premises: list[str]) -> None:
+def test_answer_that_follows_from_a_single_premise_is_no_conclusion(text: str, premises: list[str]) -> None:
     if concludes(text, premises):
         assert _follows(text, premises)
         assert not any(_follows(text, [premise]) for premise in premises)

@@ -167,7 +167,7 @@ def test_code_answers_get_the_library_score_without_being_executed(library: Libr
 
 
 @pytest.mark.parametrize("task", sorted(COPIES))
-def test_formula_copied_from_the_question_gets_full_score_as_in_the_library(library: Library, task: str) -> None:
+def test_formula_copied_from_the_question_gets_full_score(library: Library, task: str) -> None:
     asked = Asked(library, task)
     assert [asked.scorer.score(asked.write(form)) for form in COPIES[task]] == [1.0] * len(COPIES[task])
 

@@ -66,7 +66,7 @@ def test_failed_command_prints_its_summary(error: Exception, capsys: pytest.Capt
     assert capsys.readouterr().out == "summary\n"
 
 
-def test_process_command_with_the_option_named_keep_prints_the_number_of_training_rows(
+def test_process_command_with_the_keep_option_prints_the_number_of_training_rows(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     groups = tmp_path / "groups.jsonl"
@@ -90,7 +90,7 @@ def test_unwritable_evaluations_folder_raises_before_the_tokenizer_is_loaded() -
         _run("serve", "--env.data_dir_to_save_evals=/proc/x", "--env.steps_per_eval=10", work=_never_built)
 
 
-def test_the_option_named_print_config_reports_ignored_settings(
+def test_printing_the_config_reports_ignored_settings(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run("process", "--env.batch_size=8", "--openai.num_requests_for_eval=2", "--print-config") == 0
@@ -147,7 +147,7 @@ def test_every_setting_is_a_command_line_option(command: str) -> None:
     assert environment_options(ReasoningGymEnv, command).read(argv) == dict.fromkeys(names, "text")
 
 
-def test_the_option_named_print_config_starts_no_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printing_the_config_starts_no_environment(capsys: pytest.CaptureFixture[str]) -> None:
     keys = ["--openai.api_key", KEY, "--openai.headers", f"api-key={KEY}"]
     assert _run("serve", "--print-config", *keys, work=Mock(side_effect=AssertionError)) == 0
     text = capsys.readouterr().out
@@ -155,7 +155,7 @@ def test_the_option_named_print_config_starts_no_environment(capsys: pytest.Capt
     assert KEY not in text
 
 
-def test_serve_command_with_the_option_named_log_json_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_command_with_the_log_json_option_prints_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     logging.root.handlers.clear()
 
     def work(env: Any) -> None:

@@ -46,7 +46,7 @@ def test_line_of_the_group_file_has_trainer_fields_and_dump_fields() -> None:
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
 
 
-def test_line_of_the_group_file_has_token_counts_even_if_the_server_returns_only_text() -> None:
+def test_group_file_has_token_counts_even_if_the_server_returns_only_text() -> None:
     rollouts = [replace(make_rollout(score), tokens=(), masks=(), token_count=7) for score in (1.0, 0.0)]
     line = b"".join(encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd")))
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
@@ -140,7 +140,7 @@ def test_process_command_raises_if_another_program_wrote_the_existing_parquet_fi
         check_path(str(path))
 
 
-def test_process_command_accepts_the_path_of_a_parquet_file_that_an_earlier_run_wrote(tmp_path: Path) -> None:
+def test_process_command_accepts_a_parquet_file_that_an_earlier_run_wrote(tmp_path: Path) -> None:
     path = tmp_path / "groups.parquet"
     path.write_bytes(b"PAR1")
     header_path(tmp_path / "groups.jsonl").write_text("{}")

@@ -122,7 +122,7 @@ def test_completion_ended_by_a_stop_string_gets_no_end_of_turn_token(chat: ChatF
     assert list(stopped.tokens[len(prompt.tokens) :]) == chat.completion_tokens(completion.text, finished=False)
 
 
-def test_packed_group_tells_the_trainer_to_set_the_advantage_of_a_truncated_rollout_to_zero() -> None:
+def test_packed_group_sets_the_advantage_of_a_truncated_rollout_to_zero() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=True, include_messages=False)
     assert packed["overrides"] == [{}, {"set_advantage_to_zero": True}]

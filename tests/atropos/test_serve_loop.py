@@ -103,7 +103,7 @@ async def test_serve_command_ends_after_the_last_batch(status: dict[str, int], o
         ({"batch_size": -1, "total_steps": 1000}, {}, True),
     ],
 )
-async def test_full_trainer_queue_stops_workers_and_returns_their_items_to_the_backlog(
+async def test_workers_stop_and_return_their_items_if_the_trainer_queue_is_full(
     config: dict[str, Any], status: dict[str, int], enough: bool
 ) -> None:
     env = make_env({**STATUS, **status}, {**OVER, "current_step": 2000}, **config)
@@ -113,7 +113,7 @@ async def test_full_trainer_queue_stops_workers_and_returns_their_items_to_the_b
     assert len(env.workers) == (0 if enough else 1)
 
 
-async def test_serve_command_starts_at_most_max_num_workers() -> None:
+async def test_serve_command_starts_no_worker_beyond_max_num_workers() -> None:
     env = make_env(STATUS, STATUS, OVER)
     env.max_num_workers = 1
     await Serve().run(env, make_run())

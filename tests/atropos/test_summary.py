@@ -11,7 +11,7 @@ from reasoning_env.metrics.recorder import MetricsRecorder
 
 
 @pytest.mark.parametrize("written", [0, 3])
-def test_process_summary_names_the_group_file_if_it_contains_groups(
+def test_summary_of_the_process_command_names_a_group_file_that_has_groups(
     capsys: pytest.CaptureFixture[str], written: int
 ) -> None:
     mode: Any = Process()

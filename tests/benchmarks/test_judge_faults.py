@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-def test_judge_server_returns_right_verdicts_under_attack() -> None:
+def test_judge_server_returns_right_verdicts_while_a_benchmark_injects_faults() -> None:
     command = [sys.executable, "-m", "benchmarks.judge_faults", "--minutes", "0.3", "--slowness", "20"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.stdout, ended.stderr

@@ -84,7 +84,7 @@ def test_metrics_of_the_judge_server_include_worker_metrics(server: Server, refe
     assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
 
 
-def test_judge_command_with_the_option_named_log_json_prints_json_lines(server: Server) -> None:
+def test_judge_command_with_the_log_json_option_prints_json_lines(server: Server) -> None:
     without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
     with pytest.raises(urllib.error.HTTPError, match="422"):
         server.ask(without_prompt, route="/get_reward")

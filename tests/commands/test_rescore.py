@@ -106,7 +106,7 @@ def test_rescore_command_escapes_control_characters_of_model_text(
     assert "\x1b" not in output
 
 
-def test_the_option_named_columns_without_the_option_named_out_raises(dumped: Dump, folder: Path) -> None:
+def test_rescore_command_raises_if_columns_are_given_without_an_output_file(dumped: Dump, folder: Path) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     with pytest.raises(ConfigError, match="--columns needs --out"):
         rescore_command([str(path), "--columns", "reference=gts"], folder)

@@ -70,7 +70,7 @@ async def test_level_sets_parameters_of_reasoning_core_tasks(session: Session[Pr
 
 
 @on_module_loop
-async def test_new_workers_make_equal_problems_from_problem_references(session: Session[Problem]) -> None:
+async def test_new_workers_recreate_problems_from_problem_references(session: Session[Problem]) -> None:
     """New workers generate the problems in reverse order."""
     problems = [await session.make(task, seed) for task in TASKS for seed in (5, 6)]
     async with new_session() as other:

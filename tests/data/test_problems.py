@@ -195,7 +195,9 @@ async def test_complete_file_of_problems_is_not_written_again(write: Write, tmp_
 
 
 @on_module_loop
-async def test_problems_command_does_not_overwrite_a_file_without_a_metadata_card(write: Write, tmp_path: Path) -> None:
+async def test_problems_command_does_not_overwrite_a_file_that_lacks_a_metadata_card(
+    write: Write, tmp_path: Path
+) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
     with pytest.raises(ConfigError, match=r"this command did not write it: .* is missing"):
         await write(tmp_path / "a.jsonl", 4)

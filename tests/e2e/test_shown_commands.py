@@ -232,56 +232,56 @@ def test_every_shown_command_is_run_by_a_test() -> None:
     assert set(shown_commands(README) + shown_commands(DOCS)) == run
 
 
-def test_documented_serve_command_for_slurm_prints_its_settings(newcomer: Newcomer) -> None:
+def test_serve_command_for_slurm_from_the_docs_prints_its_settings(newcomer: Newcomer) -> None:
     assert "$HEAD:8000" in newcomer.run(SLURM, {"$number": "1"}, "--print-config")
 
 
-def test_documented_judge_command_accepts_the_ray_option(newcomer: Newcomer) -> None:
+def test_judge_command_from_the_docs_accepts_the_ray_option(newcomer: Newcomer) -> None:
     judge = newcomer.start(RAY)
     assert judge.end() != 0
     assert re.search(r"--ray: (Ray is not installed|auto: )", judge.stderr)
 
 
-def test_documented_process_command_writes_groups(groups: Path) -> None:
+def test_process_command_from_the_docs_writes_groups(groups: Path) -> None:
     assert len(groups.read_text().splitlines()) == 3
     assert groups.with_name("first-correct.jsonl").is_file()
 
 
-def test_documented_problems_command_writes_rows(newcomer: Newcomer) -> None:
+def test_problems_command_from_the_docs_writes_rows(newcomer: Newcomer) -> None:
     assert "20 rows" in newcomer.run(PROBLEMS, {"1000": "20", "gcd,algebra/*": "gcd,lcm"})
     assert len((newcomer.folder / "train.jsonl").read_text().splitlines()) == 20
 
 
-def test_documented_problems_command_writes_rows_for_trl(newcomer: Newcomer) -> None:
+def test_problems_command_from_the_docs_writes_rows_for_trl(newcomer: Newcomer) -> None:
     newcomer.run(TRL)
     rows = [json.loads(line) for line in (newcomer.folder / "eval.jsonl").read_text().splitlines()]
     assert {"prompt", "reference"} <= rows[0].keys()
     assert rows[0]["prompt"][-1]["role"] == "user"
 
 
-def test_documented_tasks_command_accepts_a_problem_reference(newcomer: Newcomer, groups: Path) -> None:
+def test_tasks_command_from_the_docs_accepts_a_problem_reference(newcomer: Newcomer, groups: Path) -> None:
     group = json.loads(groups.read_text().splitlines()[0])
     shown = newcomer.run(REFERENCE, {"REFERENCE": group["reference"]})
     assert group["rollouts"][0]["conversation"][-2]["content"].strip() in shown
 
 
-def test_documented_report_command_writes_a_page(newcomer: Newcomer, groups: Path) -> None:
+def test_report_command_from_the_docs_writes_a_page(newcomer: Newcomer, groups: Path) -> None:
     newcomer.run(REPORT)
     assert "</html>" in (newcomer.folder / "report.html").read_text()
 
 
-def test_documented_rescore_command_with_the_option_named_keep_writes_rows(newcomer: Newcomer, groups: Path) -> None:
+def test_rescore_command_from_the_docs_writes_training_rows(newcomer: Newcomer, groups: Path) -> None:
     assert re.search(r"Wrote \d rows to sft\.jsonl", newcomer.run(KEEP))
     assert (newcomer.folder / "sft.jsonl").is_file()
 
 
-def test_documented_rescore_command_scores_rows(newcomer: Newcomer, groups: Path) -> None:
+def test_rescore_command_from_the_docs_scores_rows(newcomer: Newcomer, groups: Path) -> None:
     shutil.copy(groups, newcomer.folder / "sampled.jsonl")
     assert re.search(r"Wrote \d rows to scored\.jsonl", newcomer.run(SCORES))
     assert (newcomer.folder / "scored.jsonl").is_file()
 
 
-def test_documented_warm_start_script_writes_only_rows_with_right_answers(
+def test_warm_start_script_from_the_docs_writes_only_rows_with_right_answers(
     newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The documented script skips problems without a known answer, such as problems of rush_hour."""
@@ -296,21 +296,21 @@ def test_documented_warm_start_script_writes_only_rows_with_right_answers(
     assert [row["score"] for row in warm] == [1.0] * 10
 
 
-def test_documented_rescore_command_prints_the_number_of_changed_scores(newcomer: Newcomer, groups: Path) -> None:
+def test_rescore_command_from_the_docs_prints_the_number_of_changed_scores(newcomer: Newcomer, groups: Path) -> None:
     assert "scores changed" in newcomer.run(RESCORE)
 
 
-def test_documented_evaluate_command_with_a_preset_writes_results(evaluation: Path) -> None:
+def test_evaluate_command_from_the_docs_with_a_preset_writes_results(evaluation: Path) -> None:
     results = json.loads((evaluation / "results.json").read_text())
     assert len(results["tasks"]) > 90
 
 
-def test_documented_evaluate_command_with_a_limit_prints_a_mean_score(newcomer: Newcomer) -> None:
+def test_evaluate_command_from_the_docs_with_a_limit_prints_a_mean_score(newcomer: Newcomer) -> None:
     replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
 
-def test_documented_pass_rate_option_selects_training_rows(newcomer: Newcomer) -> None:
+def test_pass_rate_option_from_the_docs_selects_training_rows(newcomer: Newcomer) -> None:
     assert "training rows to data/candidates-best.jsonl" in newcomer.run(
         BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum"
     )
@@ -318,19 +318,19 @@ def test_documented_pass_rate_option_selects_training_rows(newcomer: Newcomer) -
     assert all(0.2 <= json.loads(line)["pass_rate"] <= 0.8 for line in lines)
 
 
-def test_documented_evaluate_command_reads_a_config_file(newcomer: Newcomer) -> None:
+def test_evaluate_command_from_the_docs_reads_a_config_file(newcomer: Newcomer) -> None:
     assert "mean" in newcomer.run(REPEATS, {"4": "2"}, "--tasks", "gcd", "--limit", "2")
 
 
 @pytest.mark.parametrize(("command", "said"), COMPARE.items())
-def test_documented_compare_command_compares_evaluations(
+def test_compare_command_from_the_docs_compares_evaluations(
     newcomer: Newcomer, two_evaluations: Mapping[str, str], command: str, said: str
 ) -> None:
     assert said in newcomer.run(command, two_evaluations)
 
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
-def test_documented_tasks_command_and_score_command_and_settings_command_print_output(
+def test_tasks_score_and_settings_commands_from_the_docs_print_output(
     newcomer: Newcomer, command: str, said: str
 ) -> None:
     names = {"Qwen/Qwen3-8B": TOKENIZER, **OWN_TASK}
@@ -338,16 +338,16 @@ def test_documented_tasks_command_and_score_command_and_settings_command_print_o
 
 
 @pytest.mark.parametrize(("command", "said"), AUDIT.items())
-def test_documented_audit_command_prints_findings(newcomer: Newcomer, command: str, said: str) -> None:
+def test_audit_command_from_the_docs_prints_findings(newcomer: Newcomer, command: str, said: str) -> None:
     more = [] if "--tasks" in command else ONE_TASK
     assert said in newcomer.run(command, OWN_TASK if "--task-modules" in command else None, *more)
 
 
-def test_documented_audit_command_prints_json(newcomer: Newcomer) -> None:
+def test_audit_command_from_the_docs_prints_json(newcomer: Newcomer) -> None:
     assert json.loads(newcomer.run(AUDIT_JSON, None, *ONE_TASK))["audits"]
 
 
-def test_documented_audit_command_checks_a_score_function(newcomer: Newcomer) -> None:
+def test_audit_command_from_the_docs_checks_a_score_function(newcomer: Newcomer) -> None:
     (newcomer.folder / "my_rewards.py").write_text(
         "def score(completion, answer, question):\n    return float(completion == answer)\n"
     )
@@ -356,7 +356,7 @@ def test_documented_audit_command_checks_a_score_function(newcomer: Newcomer) ->
     assert "my_rewards:score" in newcomer.run(AUDIT_SCORES)
 
 
-def test_documented_judge_command_runs_until_stopped(newcomer: Newcomer) -> None:
+def test_judge_command_from_the_docs_runs_until_stopped(newcomer: Newcomer) -> None:
     judge = newcomer.start(JUDGE, {"8400": "0"})
     wait_until(lambda: "judging on" in judge.stdout or not judge.check(), "the judge's line")
     with urllib.request.urlopen(f"{judge.stdout.split()[-1]}/health", timeout=PATIENCE_S) as reply:
@@ -372,7 +372,7 @@ def run_api(processes: Processes) -> RunApi:
 
 
 @pytest.mark.parametrize("command", SERVE)
-def test_documented_serve_command_feeds_the_trainer(newcomer: Newcomer, run_api: RunApi, command: str) -> None:
+def test_serve_command_from_the_docs_feeds_the_trainer(newcomer: Newcomer, run_api: RunApi, command: str) -> None:
     newcomer.write_config(run_api.url)
     addresses = {"http://localhost:8000": run_api.url, "http://localhost:9001/v1": newcomer.inference_url}
     replaced = {
@@ -388,12 +388,12 @@ def test_documented_serve_command_feeds_the_trainer(newcomer: Newcomer, run_api:
 
 
 @pytest.mark.parametrize(("command", "said"), SERVE_SETTINGS.items())
-def test_documented_serve_command_prints_its_settings(newcomer: Newcomer, command: str, said: str) -> None:
+def test_serve_command_from_the_docs_prints_its_settings(newcomer: Newcomer, command: str, said: str) -> None:
     replaced = {there: here for there, here in {MODEL: TOKENIZER, "$n": "7"}.items() if there in command.split()}
     assert said in newcomer.run(command, replaced, "--print-config")
 
 
-def test_documented_trainer_and_serve_command_run_as_separate_programs(
+def test_trainer_and_serve_command_from_the_docs_run_as_separate_programs(
     newcomer: Newcomer, processes: Processes, run_api: RunApi
 ) -> None:
     blocks = [block.split("```")[0] for block in DOCS.split("```bash\n")]

@@ -25,7 +25,7 @@ def test_bootstrap_interval_does_not_depend_on_the_order_of_values() -> None:
     assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
 
 
-def test_interval_approximated_for_many_values_is_close_to_the_bootstrap_interval() -> None:
+def test_approximated_interval_of_many_values_is_close_to_the_bootstrap_interval() -> None:
     values = [0.0, 0.25, 1.0] * 400
     bootstrap = bootstrap_interval(values, many=2 * len(values))
     assert bootstrap_interval(values) == pytest.approx(bootstrap, abs=0.002)
@@ -79,7 +79,7 @@ def test_p_value_equals_the_result_of_an_exact_sign_flip_test(changes: list[floa
 
 
 @pytest.mark.parametrize("size", [3, 6, 12, 40])
-def test_p_value_is_at_most_0_05_exactly_if_the_interval_excludes_0(size: int) -> None:
+def test_p_value_is_at_most_0_05_if_and_only_if_the_interval_excludes_0(size: int) -> None:
     generator = random.Random(size)
     told = []
     for _ in range(100):

@@ -48,11 +48,11 @@ def remarks_of(**overall: Any) -> list[str]:
     return remarks(found)
 
 
-def test_results_table_mentions_truncated_and_missing_answers_only_if_they_are_frequent() -> None:
+def test_results_table_mentions_missing_answers_only_if_they_are_frequent() -> None:
     assert remarks_of(reasons={"truncated": 0.09, "no_answer": 0.49}, failed=0) == []
 
 
-def test_note_on_truncated_completions_names_the_limit_and_the_option_that_raises_it() -> None:
+def test_note_on_truncated_completions_names_the_limit_and_its_option() -> None:
     [remark] = remarks_of(reasons={"truncated": 0.1})
     assert remark.startswith("10% of completions were cut off without an answer: raise the limit")
     assert remark.endswith("2,048 tokens for prompt and completion together (--max-tokens)")
@@ -94,7 +94,7 @@ def test_published_models_are_sorted_by_score(capsys: pytest.CaptureFixture[str]
     assert ["is", "full."] in [line[-2:] for line in lines]
 
 
-def test_results_table_marks_tasks_that_changed_since_publication(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_table_marks_tasks_that_changed_since_scores_were_published(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True)
     assert [line[:2] for line in lines if line[:1] == ["shortest_path"]] == [["shortest_path", "~"]] * 2
     assert not [line for line in lines if line[:1] == ["gcd"] and line[1] in "~+"]

@@ -27,7 +27,7 @@ def test_base_url_suggested_by_an_error_keeps_the_proxy_path() -> None:
     ("url", "status"),
     [("http://host/v1", 404), ("http://host/v1/", 404), ("http://host", 500), ("http://host/d?api-version=1", 404)],
 )
-def test_error_suggests_a_base_url_only_if_v1_is_missing(url: str, status: int) -> None:
+def test_error_suggests_another_base_url_only_if_the_url_lacks_v1(url: str, status: int) -> None:
     assert remedy(url, status) is None
 
 

@@ -66,7 +66,9 @@ def problems(bridge: Bridge) -> list[Problem]:
 # ------------------------------------------------------------------ rl-envdoctor
 
 
-def test_tool_envdoctor_finds_no_defect_above_low_severity(bridge: Bridge, problems: list[Problem]) -> None:
+def test_envdoctor_tool_finds_only_defects_of_low_severity_in_the_environment(
+    bridge: Bridge, problems: list[Problem]
+) -> None:
     cases = [envdoctor.Case(one.reference, bridge.messages(one), str(one.answer)) for one in problems]
 
     def reward(completion: str, case: Any) -> float:

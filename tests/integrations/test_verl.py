@@ -167,7 +167,7 @@ async def test_verl_rows_are_judged_by_a_score_function(rows: Any, manager: str,
 
 
 @pytest.mark.parametrize("manager", ["batch", "prime"])
-def test_verl_rejects_the_reward_managers_of_older_versions(manager: str) -> None:
+def test_verl_rejects_the_reward_managers_of_its_older_versions(manager: str) -> None:
     with pytest.raises(ValueError, match="Unknown reward manager"):
         resolve_reward_manager_cls(arguments(f"reward.reward_manager.name={manager}"))
 

@@ -78,7 +78,7 @@ def overridden(group: dict[str, Any]) -> dict[str, Any]:
     return {**group, "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
 
 
-def test_rollout_still_counts_in_the_group_mean_if_its_advantage_is_overridden_with_zero(
+def test_rollout_with_an_overridden_advantage_still_counts_in_the_group_mean(
     groups: list[dict[str, Any]],
 ) -> None:
     assert advantages(overridden(groups[0])) == [0.0, -0.25, -0.25, -0.25]

@@ -74,7 +74,7 @@ def test_every_verdict_reason_maps_to_an_outcome(reason: Reason, cut: bool) -> N
         ([WRONG], GroupOutcome.WITH_SIGNAL),
     ],
 )
-def test_scores_decide_the_outcome_of_a_group(rollouts: list[Rollout], word: GroupOutcome) -> None:
+def test_outcome_of_a_group_depends_on_its_scores(rollouts: list[Rollout], word: GroupOutcome) -> None:
     assert outcome_of_group(make_group(rollouts)) is word
 
 

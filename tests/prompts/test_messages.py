@@ -50,7 +50,7 @@ def test_last_assistant_message_is_judged(later: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])
-def test_message_list_without_assistant_raises(role: str) -> None:
+def test_message_list_without_an_assistant_message_raises(role: str) -> None:
     message = {**ASSISTANT, "role": role}
     conversations: list[Completion] = [message, [message, message]]
     for conversation in conversations:

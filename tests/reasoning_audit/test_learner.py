@@ -25,7 +25,7 @@ def _questions(count: int) -> list[str]:
         lambda question: "# #" in question or "X X" in question or "1 1" in question or "0 0" in question,
     ],
 )
-def test_decision_tree_predicts_answers_from_counts_in_the_question(decide: Callable[[str], bool]) -> None:
+def test_decision_tree_predicts_answers_from_word_and_character_counts(decide: Callable[[str], bool]) -> None:
     questions = _questions(160)
     earned = score_best_tree(questions, [str(decide(question)) for question in questions])
     assert sum(earned) > 0.8 * len(earned)

@@ -26,7 +26,9 @@ from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
         (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), AuditOutcome.FAILS),
     ],
 )
-def test_audit_result_of_a_task_depends_on_the_scores_of_test_answers(audit: TaskAudit, result: AuditOutcome) -> None:
+def test_audit_result_of_a_task_depends_on_the_scores_of_submitted_answers(
+    audit: TaskAudit, result: AuditOutcome
+) -> None:
     assert result_of(audit, {"tsumego"}) is result
 
 
@@ -41,7 +43,7 @@ def test_last_audit_line_counts_passed_tasks() -> None:
     )
 
 
-def test_last_audit_line_says_failed_if_every_task_passed_but_the_findings_fail_the_audit() -> None:
+def test_last_line_says_that_the_audit_failed_even_if_every_task_passed() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 

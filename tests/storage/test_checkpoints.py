@@ -217,7 +217,7 @@ def test_files_that_are_no_checkpoints_are_ignored(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- saving
 
 
-def test_saving_a_checkpoint_writes_a_step_file_and_the_latest_file(take: Take) -> None:
+def test_checkpoint_is_saved_to_a_step_file_or_to_latest_json(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, STATE)
@@ -432,7 +432,7 @@ def test_load_method_returns_the_state_of_a_checkpoint_only_once(take: Take, lea
     assert store.load() is None
 
 
-def test_prefetched_problems_are_discarded_if_the_user_accepts_changed_settings_on_resume(
+def test_prefetched_problems_are_discarded_if_settings_changed_before_a_resume(
     take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave(5)

@@ -26,7 +26,7 @@ def test_leftover_temporary_file_is_replaced(tmp_path: Path, kind: str, monkeypa
     assert not (tmp_path / "nothing").exists()
 
 
-def test_the_function_named_replace_file_does_not_write_through_a_leftover_symbolic_link(tmp_path: Path) -> None:
+def test_replace_file_function_does_not_write_through_a_symbolic_link(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("stays")
     (tmp_path / "a.part").symlink_to("other")
     replace_file(tmp_path / "a", [b"new"])

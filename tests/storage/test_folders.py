@@ -41,7 +41,7 @@ def test_dumps_folder_of_a_cloned_repository_is_inside_the_clone(tmp_path: Path,
         ("lib/python3/dist-packages", ()),
     ],
 )
-def test_dumps_folder_of_an_installed_package_is_in_the_working_dir(
+def test_dumps_folder_is_in_the_working_dir_if_the_package_is_installed(
     tmp_path: Path, folder: str, marks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / folder).mkdir(parents=True)

@@ -71,11 +71,11 @@ def test_right_reference_answers_of_the_library_stay_unchanged() -> None:
         (timedelta(microseconds=837_000), "HH:MM:SS.mmm", "00:00:00.837"),
     ],
 )
-def test_duration_is_written_in_the_requested_format(duration: timedelta, layout: str, text: str) -> None:
+def test_write_duration_uses_the_requested_format(duration: timedelta, layout: str, text: str) -> None:
     assert write_duration(duration, layout) == text
 
 
-def test_string_splitting_problem_whose_question_explains_the_step_limit_is_not_rejected() -> None:
+def test_string_splitting_problem_that_explains_the_step_limit_is_not_rejected() -> None:
     params = {"min_initial_machines": 375, "max_initial_machines": 500}
     dataset = reasoning_gym.create_dataset("string_splitting", seed=15669150, size=1, **params)
     task = find_task("string_splitting")

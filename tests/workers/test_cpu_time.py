@@ -44,7 +44,7 @@ async def test_problem_is_generated_again_if_a_signal_suspended_the_worker(
     assert generator not in pool.worker_pids
 
 
-async def test_generation_raises_worker_error_if_the_worker_gets_no_cpu_time(
+async def test_generating_a_problem_raises_if_the_worker_gets_no_cpu_time(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)

@@ -31,7 +31,7 @@ def _answer(one: Generated) -> str:
 @pytest.mark.parametrize(
     ("task", "level"), [("gcd", 1.0), ("shortest_path", None), ("rotten_oranges", None), ("letter_counting", 0.0)]
 )
-def test_most_frequent_answer_of_a_task_is_right_for_under_45_percent_of_its_problems(
+def test_most_frequent_answer_is_right_for_under_45_percent_of_the_problems(
     library: Library, task: str, level: float | None
 ) -> None:
     assert max(Counter(map(_answer, _served(library, task, level, 120))).values()) < 0.45 * 120

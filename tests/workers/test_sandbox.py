@@ -328,7 +328,7 @@ def test_sandbox_also_works_with_older_landlock_versions(version: int) -> None:
 @pytest.mark.parametrize(
     ("version", "denied"), [(1, 0x1FFF), (2, 0x3FFF), (3, 0x7FFF), (4, 0x7FFF), (5, 0xFFFF), (9, 0xFFFF)]
 )
-def test_landlock_denies_every_kind_of_access_that_its_version_knows(version: int, denied: int) -> None:
+def test_every_access_known_to_the_landlock_version_of_the_kernel_is_denied(version: int, denied: int) -> None:
     assert landlock_access(version) == denied
 
 
@@ -369,7 +369,7 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_hides_worker_memory_unless_proc_is_mounted_with_the_option_hidepid(
+def test_sandbox_cannot_hide_worker_memory_if_proc_is_mounted_with_hidepid(
     tmp_path: Path, mounts: str, is_missing: bool
 ) -> None:
     (tmp_path / "mounts").write_text(mounts)
