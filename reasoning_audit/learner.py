@@ -29,7 +29,7 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Features are the first PLACES and the last PLACES numbers of a question, and the words at up to PLACES positions."""
+"""The features are the first and the last PLACES numbers of a question, and the words at up to PLACES positions."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -217,7 +217,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 def _counts_of_words(questions: Sequence[str]) -> Features:
     """Return how often each of up to 300 words occurs in each question.
 
-    The words are those whose total number of occurrences is nearest to half the number of questions.
+    The chosen words occur about half as often as there are questions, in all questions together.
     """
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)

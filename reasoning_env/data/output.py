@@ -41,7 +41,7 @@ def unfinished_rows(
 ) -> Iterator[KeyedFile]:
     """Open the file of unfinished rows for a `with` block. Each key in the file is the position of a row.
 
-    The file is deleted after the block, unless the block raises an error. `on_row` gets the rows of an earlier run.
+    The file is deleted after the block, unless the block raises an error.
 
     Raises ConfigError if the file is damaged or was made with other settings, or if another process writes to it.
     """

@@ -165,7 +165,7 @@ class ProblemRows:
 
     Args:
         session: A started session; its settings select tasks, weights and parameters.
-        wanted: Which part to generate; the number of rows, the levels and the seed of the whole file.
+        wanted: Which part of which file to generate.
         earlier: The rows of an interrupted run with the same settings; None to start from the beginning.
     """
 

@@ -233,7 +233,7 @@ def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
 def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
     """Copy values of a row to new columns. `columns` maps a new name to an old name or a path (see `RowFiles`).
 
-    If a row has no value there, the new column is not added.
+    A missing value adds no column.
     """
     found = {name: _value_at_path(row, path) for name, path in columns.items()}
     return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}

@@ -100,7 +100,7 @@ class RolloutDumper:
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts of groups. Safe on any thread, but a group may briefly count as written and waiting."""
+        """Return the counts of groups, on any thread. A group may briefly count both as written and as waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 

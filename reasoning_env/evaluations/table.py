@@ -163,7 +163,7 @@ def _shown(tasks: Sequence[str]) -> Sequence[str]:
 
 
 def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterator[tuple[str, SummaryRow]]:
-    """Yield the name and the row of each of `tasks` and each category, of COMPARABLE (with a preset), and of ALL."""
+    """Yield (name, row) for each of `tasks` and each category, for COMPARABLE (with a preset), and for ALL."""
     for task in tasks:
         row = results["tasks"][task]
         yield f"{task}{_change_mark(row)}", row
