@@ -169,7 +169,7 @@ def test_audit_imports_neither_a_trainer_adapter_nor_the_judge_nor_the_bridge(ro
     assert rooms["reasoning_audit"] & hosts == set()
 
 
-def test_only_the_module_reasoning_gym_environment_imports_the_commands_package(rooms: dict[str, set[str]]) -> None:
+def test_commands_package_is_imported_only_by_reasoning_gym_environment(rooms: dict[str, set[str]]) -> None:
     beside = {"benchmarks", "reasoning_env/commands"}
     assert {name for name, known in rooms.items() if "reasoning_env/commands" in known} - beside == {FRONT_DOOR}
 

@@ -151,7 +151,7 @@ def test_judging_raises_on_a_value_that_is_no_problem_reference_or_row(bridge: B
         bridge.judge(problem, [WRONG])
 
 
-def test_bridge_without_a_score_function_raises_on_a_row(bridge: Bridge) -> None:
+def test_bridge_without_a_score_function_raises_if_given_a_row(bridge: Bridge) -> None:
     with pytest.raises(ConfigError, match="subject: must be a problem or a reference in this session; got "):
         bridge.judge({"question": "?"}, [WRONG])
 
@@ -162,7 +162,7 @@ def test_messages_method_raises_if_given_a_problem_reference(bridge: Bridge) -> 
         bridge.messages(reference)
 
 
-def test_observe_method_raises_on_a_problem_reference_instead_of_a_problem(bridge: Bridge) -> None:
+def test_observe_method_raises_if_given_a_problem_reference(bridge: Bridge) -> None:
     reference: Any = bridge.next().reference
     with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
         bridge.observe(reference, [1.0])

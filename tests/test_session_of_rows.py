@@ -377,7 +377,7 @@ async def test_judge_server_returns_503_if_the_score_function_always_raises() ->
 
 
 @on_module_loop
-async def test_session_with_a_score_function_raises_on_a_problem_reference(session: Session[Problem]) -> None:
+async def test_session_with_a_score_function_raises_if_given_a_problem_reference(session: Session[Problem]) -> None:
     with pytest.raises(ConfigError, match="subject: must be a row in this session"):
         await session.judge("gcd:train:1", ["right"])
 

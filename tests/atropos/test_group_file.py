@@ -52,7 +52,7 @@ def test_group_file_has_token_counts_even_if_the_server_returns_only_text() -> N
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
 
 
-def test_unknown_token_count_in_a_group_file_is_read_as_the_value_none() -> None:
+def test_unknown_token_count_in_a_group_file_is_read_as_none() -> None:
     rollouts = [replace(make_rollout(1.0), tokens=(), masks=(), token_count=None)]
     line = b"".join(encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd")))
     assert read_group(line).rollouts[0].tokens is None

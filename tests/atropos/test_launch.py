@@ -53,7 +53,7 @@ def test_servers_in_a_later_config_file_replace_servers_of_an_earlier_file(tmp_p
     assert [server.model_name for server in built.servers] == ["a", "b"]  # type: ignore[union-attr]
 
 
-def test_commands_serve_and_process_have_different_defaults(tmp_path: Path) -> None:
+def test_serve_and_process_commands_have_different_defaults(tmp_path: Path) -> None:
     process, serve = launch(tmp_path).config, launch(tmp_path, Serve()).config
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
     assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
@@ -82,7 +82,7 @@ def test_string_values_of_settings_are_converted_to_their_types(
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
 
-def test_eval_seed_option_with_an_eval_preset_raises(tmp_path: Path) -> None:
+def test_setting_eval_seed_as_an_option_raises_if_eval_preset_is_set(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^eval_seed: "):
         launch(tmp_path, env__eval_seed="7", env__eval_preset="rg-easy")
 

@@ -305,13 +305,13 @@ async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     return manager.requests[0]
 
 
-async def test_stop_string_is_sent_if_the_setting_stop_after_answer_is_on(chat: ChatFormat) -> None:
+async def test_stop_string_is_sent_if_the_stop_after_answer_setting_is_on(chat: ChatFormat) -> None:
     asked = await asked_with(chat, stop_after_answer=True)
     assert asked["stop"] == ["</answer>"]
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
 
 
-async def test_stop_string_is_not_sent_if_stop_after_answer_is_off(chat: ChatFormat) -> None:
+async def test_stop_string_is_not_sent_if_the_stop_after_answer_setting_is_off(chat: ChatFormat) -> None:
     assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat, stop_after_answer=False))
 
 

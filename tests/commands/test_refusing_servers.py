@@ -285,7 +285,7 @@ def test_token_limit_is_lowered_after_a_validation_error(server: RefusingServer,
 # ------------------------------------------------------------------ identity
 
 
-def test_compare_command_lists_chat_template_options_that_differ(
+def test_compare_command_lists_different_chat_template_options(
     evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = evaluate(model="a")
@@ -296,7 +296,7 @@ def test_compare_command_lists_chat_template_options_that_differ(
     assert "chat_template_kwargs" in capsys.readouterr().out
 
 
-def test_compare_command_lists_the_sent_parameters_that_differ(
+def test_compare_command_lists_different_sent_parameters(
     server: RefusingServer, evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate(model="a")

@@ -78,7 +78,7 @@ def test_error_of_the_evaluate_function_says_which_argument_is_wrong(
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_package_exports_the_function_evaluate() -> None:
+def test_package_exports_the_evaluate_function() -> None:
     assert reasoning_gym_environment.evaluate is evaluate
 
 

@@ -86,7 +86,7 @@ async def test_server_that_refuses_skip_special_tokens_raises(
         await make_env("openai", tokenizer_name=magistral)
 
 
-async def test_chat_template_options_reach_the_chat_server(make_env: MakeEnv, server: InferenceServer) -> None:
+async def test_chat_template_options_are_sent_to_the_chat_server(make_env: MakeEnv, server: InferenceServer) -> None:
     asked: list[dict[str, Any]] = []
 
     async def listen(request: web.Request, handler: Handler) -> web.StreamResponse:

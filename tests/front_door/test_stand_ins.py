@@ -120,7 +120,7 @@ async def test_server_method_replaced_by_a_mock_is_called(make_env: MakeEnv, of_
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_one_warning_is_logged_if_a_mock_server_returns_the_value_none(
+async def test_one_warning_is_logged_if_a_mock_server_returns_none(
     make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     env = await make(kind)

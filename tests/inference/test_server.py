@@ -318,7 +318,7 @@ async def test_server_check_raises_if_the_server_interrupts_a_completion(server:
             await model.check(0.0)
 
 
-async def test_reply_without_finish_reason_is_accepted_if_no_earlier_reply_had_one(server: Server) -> None:
+async def test_reply_without_finish_reason_is_accepted_if_earlier_ones_also_lacked_it(server: Server) -> None:
     """Some servers never send a finish reason."""
     server.answers = [{"choices": [{"message": {"content": "yes"}}]}]
     async with client(server) as model:
@@ -349,9 +349,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("choice", REFUSED)
-async def test_reply_in_which_the_model_refuses_gives_a_completion_whose_ending_is_refused(
-    server: Server, choice: Any
-) -> None:
+async def test_completion_has_the_ending_refused_if_the_model_refuses_to_answer(server: Server, choice: Any) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)

@@ -128,7 +128,7 @@ def probes(bridge: Bridge, problems: list[Problem], tmp_path_factory: pytest.Tem
     return found
 
 
-def test_completions_written_by_the_tool_falsepass_are_scored_without_errors(probes: list[dict[str, Any]]) -> None:
+def test_completions_of_the_falsepass_tool_are_scored_without_errors(probes: list[dict[str, Any]]) -> None:
     assert len(probes) > 500
     assert [probe["variant"] for probe in probes if probe["errors"]] == []
 

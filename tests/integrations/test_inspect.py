@@ -95,7 +95,7 @@ def test_task_of_the_inspect_framework_with_a_preset_has_problems_of_the_preset(
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-async def test_scores_in_the_inspect_framework_equal_the_scores_of_the_bridge(rewards: str) -> None:
+async def test_scores_in_the_inspect_framework_equal_the_scores_that_the_bridge_gives(rewards: str) -> None:
     task = adapter.reasoning_gym(settings=arm(rewards), tasks="coin_flip,gcd", limit=2, seed=123)
     expected = judge_directly(rewards)
     assert [sample.id for sample in task.dataset] == list(dict.fromkeys(one.reference for one in expected))

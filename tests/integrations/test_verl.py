@@ -114,7 +114,7 @@ async def test_verl_reward_manager_scores_rows(rows: Any, manager: str) -> None:
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-async def test_verl_rewards_equal_the_scores_of_the_bridge(rows: Any, rewards: str) -> None:
+async def test_verl_rewards_equal_the_scores_that_the_bridge_gives(rows: Any, rewards: str) -> None:
     expected = judge_directly(rewards)
     own = rows.iloc[[0] * len(expected)].assign(
         reward_model=[{"style": "rule", "ground_truth": one.reference} for one in expected]

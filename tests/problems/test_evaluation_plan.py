@@ -35,7 +35,7 @@ def test_evaluation_tasks_default_to_the_training_tasks() -> None:
         ({"eval_tasks": "survo,all"}, TASKS),
     ],
 )
-def test_eval_task_patterns_select_tasks(settings: dict[str, Any], tasks: tuple[str, ...]) -> None:
+def test_eval_tasks_setting_accepts_patterns(settings: dict[str, Any], tasks: tuple[str, ...]) -> None:
     assert plan(("gcd",), **settings).tasks == tasks
 
 

@@ -302,7 +302,7 @@ async def test_waiting_call_of_stream_next_raises_when_the_stream_closes(make_st
         await waiting
 
 
-async def test_next_method_raises_if_the_stream_is_closed(make_stream: MakeStream) -> None:
+async def test_call_of_stream_next_raises_if_the_stream_is_closed(make_stream: MakeStream) -> None:
     stream = make_stream()
     await stream.close()
     with pytest.raises(ClosedError):

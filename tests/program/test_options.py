@@ -49,7 +49,7 @@ def test_preset_option_sets_eval_preset() -> None:
         (["--concurrency", "7"], "env.max_eval_workers"),
     ],
 )
-def test_short_options_of_the_evaluate_command_set_settings(argv: list[str], setting: str) -> None:
+def test_settings_can_be_set_with_short_options_of_the_evaluate_command(argv: list[str], setting: str) -> None:
     assert parser("evaluate").read(argv) == {setting: "7"}
 
 

@@ -89,7 +89,7 @@ def read_by(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, set[str]]:
 
 
 @pytest.mark.parametrize("command", ["evaluate", *OF_FILES])
-def test_command_reads_exactly_the_settings_declared_for_it(read_by: Mapping[str, set[str]], command: str) -> None:
+def test_command_reads_exactly_its_declared_settings(read_by: Mapping[str, set[str]], command: str) -> None:
     used = {name for name in EvaluateSettings.model_fields if command in USED_BY[f"env.{name}"]}
     assert read_by[command] == used
 

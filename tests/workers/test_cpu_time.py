@@ -23,7 +23,7 @@ from .support import kill, make, running_pool, spec
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is stopped")
 
 
-async def test_generation_over_the_cpu_time_limit_raises(pool: WorkerPool) -> None:
+async def test_generating_a_problem_over_the_cpu_time_limit_raises(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError, match=r"took over 0.2 s of processor time"):
         await pool.generate(spec("hang"), PATIENCE_S, cpu_s=0.2)
     await make(pool)
@@ -89,7 +89,7 @@ async def test_scoring_raises_if_the_verifier_process_stays_suspended(
 
 
 @linux_only
-async def test_generation_raises_if_the_worker_process_stays_suspended(fake_library: Path) -> None:
+async def test_generating_a_problem_raises_if_the_worker_process_stays_suspended(fake_library: Path) -> None:
     """A suspended generator exceeds its deadline. A retry may succeed, so the error is a WorkerError."""
     async with running_pool(fake_library) as pool:
         stopping = asyncio.create_task(_stop(pool, slice(0, 1)))

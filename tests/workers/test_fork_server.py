@@ -95,7 +95,7 @@ async def test_library_with_an_unreadable_task_registry_raises_worker_error(tmp_
         ("import os, sys; sys.stderr.write('out of luck'); sys.stderr.flush(); os._exit(9)", "out of luck"),
     ],
 )
-async def test_failed_library_import_raises_its_cause(tmp_path: Path, text: str, cause: str) -> None:
+async def test_cause_of_a_failed_library_import_is_raised(tmp_path: Path, text: str, cause: str) -> None:
     with pytest.raises(WorkerError, match=f": {cause}"):
         await library_info(_package(tmp_path, __init__=text))
 

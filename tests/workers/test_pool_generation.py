@@ -82,7 +82,7 @@ async def test_pool_raises_if_a_generator_ends_its_worker_process(pool: WorkerPo
         assert pool.stats.workers_replaced == replaced
 
 
-async def test_generator_killed_repeatedly_raises_worker_error(pool: WorkerPool) -> None:
+async def test_pool_raises_if_a_generator_is_killed_repeatedly(pool: WorkerPool) -> None:
     with pytest.raises(
         WorkerError, match=r"^killed, seed 1: 3 generators died; the last was killed by another process or the kernel"
     ):

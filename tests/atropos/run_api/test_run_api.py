@@ -284,7 +284,7 @@ async def test_lower_trainer_step_counts_as_a_reset_of_run_api(api: ServedRunApi
     assert session.registration.env_id == 1
 
 
-async def test_warning_names_the_setting_inference_weight_if_run_api_sends_no_queue_size(
+async def test_warning_names_the_inference_weight_setting_if_run_api_sends_no_queue_size(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})
