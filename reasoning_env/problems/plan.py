@@ -134,7 +134,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
     kept = [name for name in plan.training_tasks if name in reasons]
     if kept:
         logger.info(
-            "training uses these tasks, which reward policies that do not reason, because `tasks` selects them: %s",
+            "`tasks` selects these tasks, so training uses them, although they reward policies that do not reason: %s",
             "; ".join(f"{name} ({reasons[name]})" for name in kept),
         )
 

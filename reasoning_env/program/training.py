@@ -151,7 +151,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
         ["serve"],
     ),
     "eval_limit_ratio": AtroposSetting(
-        "Share of the usual groups in flight that LIMIT_TRAIN allows (default: 0.5).", ["serve"]
+        "With LIMIT_TRAIN, the limit of groups in flight, as a share of the usual limit (default: 0.5).", ["serve"]
     ),
     "min_items_sent_before_logging": AtroposSetting("", ["serve"]),
     "thinking_mode": AtroposSetting("Ignored.", []),

@@ -274,7 +274,7 @@ LEG_COUNTING = Task(
         FieldLevels(
             ("min_animals", "max_animals"),
             ((2, 4), (9, 18), (18, 27), (27, 36)),
-            "one animal mostly gives the answer 4",
+            "if the list has only one animal, the answer is usually 4",
         ),
     ),
     clarification=Clarification(
