@@ -26,7 +26,8 @@ of 599 terminating programs needs more than 53,452."""
 def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
     """Return `steps`, a string of the commands `+`, `-`, `<` and `>`, as lines of Python.
 
-    If `is_loop` is true, `steps` is the body of a loop. Return None for a loop that does not become a multiplication.
+    If `is_loop` is true, `steps` is the body of a loop, and the lines multiply instead of looping. Return None if that
+    is impossible.
     """
     changes: Counter[int] = Counter()
     place = 0

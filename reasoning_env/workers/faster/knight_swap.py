@@ -1,12 +1,13 @@
 """knight_swap: decide with bit masks whether the knights can swap, and search for the library's path only if they can.
 
-The library searches with frozensets of names, in about 380 calls per item, most of which find no solution. Here, the
-results are the same:
+The library searches with frozensets of names. For each item, it runs about 380 searches, and most of them find no
+solution. Here, the results are the same:
 
-- A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the square
-  colour of one knight, so the squares show which side moves next.
-- Moves are reversible, so a solution read backwards, with the sides exchanged, is a solution. So the search stops after
-  half of a solution's moves: a solution exists if a reached position is also reached with its sides exchanged.
+- A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the number
+  of knights on white squares by one, so the squares show which side moves next.
+- The goal is the start with the sides exchanged, and moves are reversible. So a search backwards from the goal reaches
+  the same positions as the search from the start, but with the sides exchanged. The search from the start stops when it
+  has reached a position both ways: with and without the exchange. This position is the middle of a shortest solution.
 - No move leads out of the set of positions that a failed search reached. A later search on the same board also fails if
   its start is in this set and its goal is not.
 - The library's breadth-first search returns the shortest path that comes first in the order of moves. At each step,
@@ -55,9 +56,9 @@ class Graph:
         return {position >> size | (position & others) << size for position in positions}
 
     def search(self, start: int) -> list[set[int]] | None:
-        """Search for the first half of a shortest solution. Return None if there is no solution.
+        """Search up to the middle of a shortest solution. Return None if there is no solution.
 
-        The result has the set of positions that are first reached after 0 moves, after 1 move, and so on.
+        Item n of the result is the set of positions that are first reached after n moves.
         """
         (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
@@ -85,7 +86,7 @@ graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a boa
 
 @dataclass(frozen=True)
 class Solution:
-    """The moves that the library finds, computed only on demand: the library rejects most solutions by their length."""
+    """The moves that the library finds. Taking the length does not compute the moves."""
 
     board: Mapping[str, Sequence[str]]
     pieces: Mapping[str, str]
@@ -93,7 +94,7 @@ class Solution:
     graph: Graph
     layers: Sequence[set[int]]
 
-    def __len__(self) -> int:
+    def __len__(self) -> int:  # the library rejects most solutions by their length
         return 2 * (len(self.layers) - 1)
 
     def __iter__(self) -> Iterator[Move]:

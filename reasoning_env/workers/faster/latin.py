@@ -111,7 +111,7 @@ def mask_of(cells: Iterable[int]) -> int:
 
 
 def moved(cells: int, step: int) -> int:
-    """Add `step` to the number of each cell in a set, and return the new set. Sets are bit masks."""
+    """Return the cells that come `step` cells after the cells of a set. Sets are bit masks."""
     return cells << step if step > 0 else cells >> -step
 
 

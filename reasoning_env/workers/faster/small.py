@@ -48,6 +48,7 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
         # `roll`, because the board is a torus
         rows = board + roll(board, 1, 0) + roll(board, -1, 0)
         blocks = rows + roll(rows, 1, 1) + roll(rows, -1, 1)
+        # Conway's rule: a block of nine counts the cell itself and its eight neighbours.
         board = ((blocks == 3) | (blocks == 4) & (board == 1)).astype(board.dtype)
     return [board]
 
@@ -55,7 +56,6 @@ def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
 def install_game_of_life(module: Any) -> None:
     """Make the task count the neighbours of all cells at once. cellpylib counts them cell by cell.
 
-    The last board, the only one that the library uses, is the same: by Conway's rule, a cell lives if its block of nine
-    had three live cells, or four including itself.
+    The result has only the last board, because the library uses no other.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})

@@ -5,13 +5,12 @@ The library's A* scans a string of the board for boxes and goals many times per 
 - Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.
 - The heap has the same entries. A position may be in the heap several times, because the library marks it as seen only
-  when it leaves the heap. Each entry matters: the search ends at an entry whose depth exceeds the limit. The moves from
-  a position are cached, without moves to positions that have left the heap.
+  when it leaves the heap. All its entries are kept, because the search ends at the first entry that is too deep. The
+  moves from a position are cached, without moves to positions that have left the heap.
 - Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box that
   is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
 
-`get_state` returns a board as a string faster than the library does. The backward search counts how often each string
-occurs.
+`get_state` returns the same string as the library's method, but faster.
 """
 
 from __future__ import annotations
@@ -95,10 +94,11 @@ class Board:
         return BoxFacts(loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes))
 
     def _is_deadlock(self, boxes: int) -> bool:
-        """Return True for a deadlock, as the library defines it.
+        """Return True for a deadlock, as the library defines it:
 
-        Either a box that is not on a goal is in a corner, or in a block of 2 x 2 squares with only walls and boxes. Or
-        a line along the outer walls has more boxes that are not on goals than free goals.
+        - A box that is not on a goal is in a corner.
+        - A box that is not on a goal is in a block of 2 x 2 squares with only walls and boxes.
+        - A line along the outer walls has more boxes that are not on goals than free goals.
         """
         loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):
@@ -153,8 +153,8 @@ def solve_astar(puzzle: Any, max_depth: int) -> tuple[str | None, None]:
 
 
 def get_state(player: Any) -> str:
-    """Return the board as a string. The elements of the board change in place, so their list is built only once."""
-    if not player.curr_state:
+    """Return the board as a string."""
+    if not player.curr_state:  # build the list only once, because the library changes its elements in place
         player.elements = player.game.puzzle.flatten().tolist()
     return "".join(map(CHARACTER, player.elements))
 

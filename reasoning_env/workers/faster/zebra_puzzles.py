@@ -1,7 +1,7 @@
-"""zebra_puzzles: test the clues as clauses of numbers for the SAT solver, and reuse the results of earlier tests.
+"""zebra_puzzles: write each clue only once for the SAT solver, and reuse the results of earlier tests.
 
-For each of about 56 tests per puzzle, the library writes all clues as clauses of strings. Results here are the same,
-for these reasons:
+For each of about 56 tests per puzzle, the library writes all clues again, as clauses of strings. Here, clauses have
+numbers. Results are the same, for these reasons:
 
 - A test checks whether an arrangement other than the puzzle's solution meets the clues. The result does not depend on
   how clues become clauses. Here, clauses say that each property of an inhabitant, such as a color, has a house, and
@@ -82,7 +82,7 @@ def _sort(things: Collection[Any]) -> list[Any]:
 
 
 def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[Any], list[float]]:
-    """Return the sorted clues, and the weight of each when one is drawn at random. Clues of a type weigh the same."""
+    """Return the sorted clues, and their weights for a random choice. All clues of one type have the same weight."""
     ordered = sorted(clues)
     examples = {type(clue): clue for clue in ordered}
     weights = {kind: weight(clue) for kind, clue in examples.items()}
