@@ -35,7 +35,7 @@ class OutageLog:
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """If the last warning is less than REPEAT_S seconds old, a new outage is logged only after this many seconds."""
+    """Seconds that an outage must last to be logged if the last warning is less than REPEAT_S seconds old."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True

@@ -154,5 +154,5 @@ async def run_in_turns(pieces: Generator[None, None, T]) -> T:
 
 
 def reply_slot() -> asyncio.Semaphore:
-    """Return the semaphore to acquire while a reply is read and parsed. Other replies wait in their connections."""
+    """Return the semaphore that limits how many replies are read and parsed at the same time."""
     return _turns().room

@@ -237,9 +237,9 @@ class KeyedFile:
         return self._places.keys()
 
     def append(self, key: str, *pieces: bytes) -> None:
-        """Write a row as one line. Do nothing if the file has the key. `pieces` are the line's JSON without `"key"`.
+        """Write a row as one line, unless a row has this key. `pieces` are the line's JSON without `"key"`.
 
-        Raises OutputError; then no part of the row is written.
+        Raises OutputError if the file cannot be written. The row is then not in the file.
         """
         with self._lock:
             if key in self._places:

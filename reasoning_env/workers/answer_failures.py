@@ -60,7 +60,7 @@ def classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
 
 
 def reason_for(error: Exception, end: WorkerEnd) -> Reason:
-    """Return the reason for the score of 0 that a failure causes."""
+    """Return the reason in the verdict of an answer that scores 0 because of a failure."""
     if isinstance(error, DeadlineExceeded | WorkerAsleep):
         return Reason.TIMEOUT
     died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory

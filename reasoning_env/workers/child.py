@@ -232,8 +232,8 @@ class Forker:
     def _clean_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Kill a worker and its process group, store its exit code, and remove its folder.
 
-        A worker that closed its socket first gets EXIT_GRACE_S seconds to exit by itself. A worker that still runs
-        after that gets the exit code DISCONNECTED_STATUS.
+        Kill a worker that closed its socket (`has_closed`) only after EXIT_GRACE_S seconds. If this worker still runs
+        then, its exit code is DISCONNECTED_STATUS.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
@@ -278,10 +278,9 @@ class Forker:
 
 
 def detect_out_of_memory(code: int, grown_mb: int, kills: int) -> int:
-    """Return OUT_OF_MEMORY_STATUS if a worker that grew by MIN_GROWTH_MB was probably killed for lack of memory.
+    """Return OUT_OF_MEMORY_STATUS if the kernel probably killed a worker for its use of memory; else the exit code.
 
-    Otherwise, return `code`, the worker's exit code. `kills` is the number of processes that the kernel killed for lack
-    of memory while the worker lived.
+    `kills` counts the processes that the kernel killed for lack of memory while the worker lived.
     """
     return OUT_OF_MEMORY_STATUS if code == -signal.SIGKILL and kills > 0 and grown_mb >= MIN_GROWTH_MB else code
 
@@ -412,7 +411,7 @@ def load_library(library: Library, settings: dict[str, Any], announce: Callable[
 
 
 def load_function(function: dict[str, Any], folder: str, announce: Callable[[str], None]) -> Loaded:
-    """Return a source that scores rows with the user's score function. Raises TaskModuleError."""
+    """Import the user's score function and return it as a source without tasks. Raises TaskModuleError."""
     announce(function["name"].rpartition(":")[0])
     source = FunctionSource(function["name"], folder)
     hello: dict[str, object] = {

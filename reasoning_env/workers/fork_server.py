@@ -292,7 +292,7 @@ class ForkServer:
             self._importing = frame.header["importing"]
 
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker that is ready for requests, and how the worker that it replaces (`replaces`) ended.
+        """Return a new worker that is ready for requests, and how the worker `replaces` ended (unknown if None).
 
         Raises WorkerError. After an error, check `is_usable` before the next call.
         """
@@ -459,7 +459,7 @@ class ForkServers:
         return await self._start()
 
     async def spawn(self, role: Role, replaces: Worker | None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker, and how the worker that it replaces (`replaces`) ended. Raises WorkerError."""
+        """Return a new worker, and how the worker `replaces` ended (unknown if None). Raises WorkerError."""
         async with self._lock:
             try:
                 if self.current is not None and not self.current.is_usable:

@@ -4,8 +4,8 @@ A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few di
 
 An attribute of a task's curriculum (one config field or a range) has a list of values. Level 0 has the first value and
 level 1 the last. Between two values, numbers are interpolated, and other values change at the midpoint. The bounds of a
-range come from one list: the lower bound is one place before the upper bound. So both bounds rise with the level, and
-hard levels have no easy problems.
+range come from one list, in which the lower bound is the value before the upper bound. So both bounds rise with the
+level, and hard levels have no easy problems.
 
 If an attribute has few values (`drawn`), no value is interpolated: the seed of the problem picks one of the two nearest
 values. A quarter of the way from one value to the next, one problem in four has the harder value.
@@ -59,9 +59,9 @@ class Attribute:
     drawn: bool = False
 
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
-        """Return the value of each field at a level.
+        """Return the value of each config field of the attribute at a level.
 
-        If `drawn` is true, the random number `draw` in [0, 1) picks one of the two values nearest to the level.
+        The random number `draw` in [0, 1) picks one of the two nearest values if the attribute is `drawn`.
         """
         last = len(self.levels) - 1
         if self.drawn:
@@ -133,7 +133,7 @@ class DifficultyMap:
     def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return each parameter of a task with its `default` and, if levels change it, its values at SHOWN_LEVELS.
 
-        If the seed picks one of two values, the result has only one of the two. For the task `composite`, return {}.
+        If the seed picks one of two values, the result has the nearer value. For the task `composite`, return {}.
         """
         if task == COMPOSITE:
             return {}
@@ -267,9 +267,9 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return an attribute's levels. If their first value is harder than the defaults, put the lowest default before it.
+    """Return an attribute's levels. If no default value exceeds the first level, put the lowest default value first.
 
-    Level 0 is then not harder than the defaults. This applies only to ascending numbers.
+    An attribute has one default value per config field. Levels that are not ascending numbers do not change.
     """
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)

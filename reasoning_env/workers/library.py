@@ -149,8 +149,8 @@ class Library(Source):
     def generate(self, request: ProblemRequest) -> Generated:
         """Return the problem of a request: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
-        If the problem has a flaw, such as a wrong answer, try seeds derived from `seed`, unless `exact_seed` is set.
-        With the rewards "library", every request gets the library's own problem.
+        If the problem has a flaw, such as a wrong answer, try seeds derived from `seed`. Ignore flaws if `exact_seed`
+        is set, or if the setting `rewards` is "library".
 
         Raises:
             ValueError: MAX_REJECTED problems in a row were rejected.
@@ -230,8 +230,8 @@ class Library(Source):
     ) -> Scorer:
         """Return the scorer of answers to the problem `entry`. Raises any error of unpickling or of the task.
 
-        If `plainly` is true, score as the library's own evaluation does: by the library's answer, without corrections,
-        and without removing formatting from the answer.
+        If `plainly` is true, score as the library's own evaluation does: without corrections, and without removing
+        formatting from the answer.
         """
         # Unpickle here, where an error is an infrastructure error. Later, the error would be blamed on an answer.
         whole = pickle.loads(entry)
@@ -256,15 +256,12 @@ class Library(Source):
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the verifier of the library (corrected, if rewards are strict) or of the user's module.
-
-        An uncorrected verifier gets the same entry for every answer, so that `audit` detects a verifier that changes
-        the entry.
-        """
+        """Return the verifier of the library (corrected, if rewards are strict) or of the user's module."""
         strict = self.rewards == "strict"
         scorer = self.scorer(task, params, entry, level, plainly=not strict)
         if strict and task not in self._modules:
             return scorer.score
+        # Not one copy for each answer, so that `audit` detects a verifier that changes the entry.
         whole = pickle.loads(entry)
         return lambda answer: scorer.dataset.score_answer(answer, whole)
 

@@ -17,9 +17,9 @@ async def query_parameters(
     reply_key: str,
     tasks: Sequence[str],
 ) -> Any:
-    """Send a request to a fresh worker and return the value of `reply_key` in its reply. Raises WorkerError.
+    """Send a request to a fresh worker. Return the value that the reply has for the key `reply_key`.
 
-    `start_worker` starts a worker in an empty slot. Error messages name `tasks`, the tasks of the request.
+    `start_worker` puts a worker into a slot. Raises WorkerError with a message that names `tasks`.
     """
     slot = Slot(Role.GENERATOR)
     limit_s = WORKER_START_TIMEOUT_S

@@ -221,8 +221,8 @@ class WorkerPool:
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Return a verdict for each answer to a problem, in order. Equal answers are scored once.
 
-        If `plainly` is true, score as the library's own evaluation does: by the library's answer, without corrections,
-        and without removing formatting from the answers.
+        If `plainly` is true, score as the library's own evaluation does: without corrections, and without removing
+        formatting from the answers.
 
         Raises:
             ScoringError: An infrastructure error persists on a fresh worker, or the group's budget of processor time is
@@ -348,9 +348,9 @@ class WorkerPool:
         return None
 
     async def _run_in_slot(self, slot: Slot, job: Job) -> None:
-        """Run a job and pass its result or error to the caller. An unexpected error also empties the slot.
+        """Run a job and pass its result or error to the caller. After an unexpected error, kill the worker.
 
-        If the caller is cancelled, drop the result, and empty the slot if the job does not end within REPLACEMENT_S.
+        If the caller is cancelled, drop the result, and kill the worker unless the job ends within REPLACEMENT_S.
         """
         if job.result.done():  # the caller was cancelled
             return
@@ -389,8 +389,7 @@ class WorkerPool:
     async def _replace(self, slot: Slot) -> WorkerEnd:
         """Replace the worker in the slot of a running job, and return how the previous worker ended.
 
-        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot then stays empty until its owner
-        starts a worker.
+        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot is then empty.
         """
         self._vacate(slot)
         # The slot's owner waits for the job, so it does not fill the slot at the same time.
@@ -424,7 +423,7 @@ class WorkerPool:
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
-        """Count and log a failed start. If `_outage` now returns an error, fail the queued jobs of the slot's role."""
+        """Count and log a failed start of a worker. If its role is now out of order, fail the role's queued jobs."""
         slot.failed_starts += 1
         self._failures[slot.role] = failure
         self._outages[slot.role].note(

@@ -56,8 +56,8 @@ class Role(IntEnum):
 class WorkerEnd:
     """How a worker ended: its exit status, or the signal that ended it. Both are None if unknown.
 
-    The end is unknown if the fork server, the worker's parent, ended first. An unknown end counts as caused by another
-    process.
+    The end is unknown if the fork server, the worker's parent, ended first. An unknown end is treated as if another
+    process had killed the worker.
     """
 
     status: int | None = None

@@ -213,7 +213,7 @@ class Sandbox:
     descriptors: Collection[int] = ()
 
     def enter(self, *, is_verifier: bool) -> None:
-        """Apply the limits to this process permanently. In a verifier worker, also apply the other layers.
+        """Apply `limits` to this process permanently. In a verifier worker, apply `layers` too.
 
         Raises OSError with the name of the first layer that cannot be applied. The process must then end.
         """
@@ -288,7 +288,7 @@ def prepare(
 
 
 def _limits(memory_mb: int) -> Layers:
-    """Return the layers that generator workers and verifier workers have."""
+    """Return the layers of every worker."""
     found: dict[str, Callable[[], object]] = {
         # If core dumps go to a program, Linux ignores a limit of 0, but not of 1. For a socket it ignores both.
         "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
@@ -548,12 +548,12 @@ REFUSE = 0x00050000
 
 
 def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return an instruction. For a condition, `if_true` and `if_false` say how many instructions are then skipped."""
+    """Return one instruction of the filter. A condition skips `if_true` or `if_false` instructions."""
     return struct.pack("=HBBI", op, if_true, if_false, operand)
 
 
 def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
-    """Return the number of each allowed system call, from a column of ALLOWED_CALLS. Keys are the calls' names."""
+    """Return the number of each allowed system call, by name. TABLES has the `column` of each kind of machine."""
     words = iter(ALLOWED_CALLS.split())
     rows = zip(words, words, words, strict=True)
     return {row[0]: int(row[column]) for row in rows if row[column] != "-" and (threads or row[0] != "clone")}

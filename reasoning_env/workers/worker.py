@@ -261,12 +261,12 @@ class Stopwatch:
 
     @property
     def wall_s(self) -> float:
-        """Wall-clock time since the stopwatch was made, in seconds."""
+        """Wall-clock time since this object was made, in seconds."""
         return self._now() - self._began
 
     @property
     def cpu_s(self) -> float:
-        """The worker's processor time since the stopwatch was made, in seconds; `wall_s` if the system reports none."""
+        """The worker's processor time since this object was made, in seconds; `wall_s` if the system reports none."""
         cpu_s = self._worker.cpu_s()
         if cpu_s is None or self._cpu_began_s is None:
             return self.wall_s
