@@ -178,7 +178,7 @@ def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Gro
 
 
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
-    """Return the scores after the length penalty. If a score is below 0.5, return the scores unchanged.
+    """Return the scores after the length penalty. If any score is below 0.5, no score changes.
 
     `lengths` counts the tokens of prompt and completion, or of the completion alone if the prompt's length is unknown.
     A score stays unchanged for lengths up to 75 % of `max_tokens`, and then falls linearly to 0 at `max_tokens`.

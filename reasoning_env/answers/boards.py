@@ -40,12 +40,12 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Matches answers that are no boards: determinants, and answers with the null characters of `_row`."""
+r"""Matches the bars of a determinant, and NUL, because `_row` replaces cells by NUL."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
 """A string that ends, but does not begin, with a quote: a prime, as in the transposed matrix `[1 2; 3 4]'`."""
 NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
-"""A single row between bars, as in the norm `|3 4|`. A row of a table also has bars between the cells."""
+"""A single row with bars only at the ends, as in the norm `||3 4||`."""
 
 
 def board(answer: str, problem: ProblemData) -> str | None:
@@ -134,7 +134,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the signs `<` and `>` in order, and the signs between rows, each with the number of rows above it."""
+    """Return the signs within rows (`<`, `>`), and the signs between rows, each with the number of rows above it."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):

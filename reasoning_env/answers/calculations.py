@@ -62,7 +62,7 @@ class _Operand:
     """What the parser knows about the operand that it is reading."""
 
     divides: bool = False
-    """True after a division sign: a following factor could belong to the divisor or to the quotient."""
+    """True after a division sign. A factor after the operand is ambiguous: `1/2x` is `1/(2x)` or `(1/2)x`."""
     is_exponent: bool = False
     """True if the operand is an exponent without parentheses."""
     base_is_constant: bool = False
@@ -72,7 +72,7 @@ class _Operand:
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
     """Convert mathematical notation to Python's; None if the answer is ambiguous or has unknown signs.
 
-    The names in `functions` need a parenthesis. Any other single letter before a parenthesis is a factor.
+    A parenthesis must follow each name in `functions`. Any other single letter before a parenthesis is a factor.
     """
     answer = POWER_OF_FUNCTION.sub(r"\g<name>\g<argument>**\g<power>", answer.strip())
     written: list[str] = []

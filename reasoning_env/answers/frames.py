@@ -35,8 +35,8 @@ def outermost_frame(
 ) -> tuple[str, str] | None:
     """Return the name of the outermost frame and the string inside the frame; None if `text` has no frame.
 
-    A result's name is a frame too: `gcd = 4`, or `gcd(8, 12) = 4` if `numbers` are 8 and 12. With `ends_in_full_stop`,
-    a full stop is removed only after a quote, a bracket, `*` or `$`.
+    A name from `names` can be a frame: `gcd = 4`. Numbers after the name must equal `numbers`: `gcd(8, 12) = 4`. With
+    `ends_in_full_stop`, a full stop is a frame only after a quote, a bracket, `*` or `$`.
     """
     if UNFRAMED.fullmatch(text):
         return None

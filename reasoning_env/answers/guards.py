@@ -33,7 +33,7 @@ def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[
 
 
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Return the library's score, but 0 for long numbers and for nan, which the library accepts as any number."""
+    """Return the library's score, but 0 for long numbers and for nan, which always scores 1 in the library."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
 
 
@@ -85,7 +85,7 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def _tree_work(text: str) -> int:
-    """Return an upper bound of the number of nodes of a JSON tree, multiplied by the depth of the tree."""
+    """Return the depth of a JSON tree times an upper bound of the number of nodes."""
     return (1 + sum(map(text.count, ",:[{"))) * max(1, nesting_depth(text, "[{", "]}"))
 
 

@@ -98,7 +98,7 @@ def _in_json(text: str) -> str | None:
 
 
 def _add_sign(parts: list[str], sign: str) -> None:
-    """Append a bracket, comma or colon. Drop a comma before a closing bracket, and quote a number before a colon."""
+    """Append a bracket, comma or colon to `parts`. Remove a trailing comma, and quote a number that is a key."""
     if sign in CLOSING:
         if len(parts) > 1 and parts[-1] == "," and parts[-2] not in ("[", "{", ","):
             parts.pop()

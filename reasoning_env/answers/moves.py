@@ -25,7 +25,7 @@ Cell = tuple[int, int]
 
 
 def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0.01 instead of 1 if a car cannot make one of the moves, because the library shortens such a move."""
+    """Return 0.01 instead of 1 if a car cannot make one of the moves. The library would shorten the move."""
     if score < 1.0:
         return score
     rows = str(entry["question"]).partition("Board:")[2].split()

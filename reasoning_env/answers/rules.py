@@ -24,7 +24,7 @@ Guard = Callable[[str, Entry, Dataset], float]
 LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
 """Returns the score of the library's verifier, and True if the answer has code that would have to be run."""
 Correction = Callable[[str, Entry, Dataset, float], float]
-"""Returns the strict score of an answer from its entry, its dataset, and the score of the guard or the library."""
+"""Returns the strict score of an answer to an entry of a dataset. The last argument is the uncorrected score."""
 
 
 @dataclass(frozen=True)

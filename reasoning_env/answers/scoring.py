@@ -1,4 +1,4 @@
-"""Score answers to a problem: remove formatting, read the whole rest as a value of the task's type, score the value.
+"""Score answers to a problem: remove formatting, read the whole rest by the task's answer type, score the value.
 
 The expected answer scores 1. In tasks with several right answers, any value that the verifier accepts scores 1. Other
 values get the task's partial credit. An answer that cannot be read as a value scores at most FORM_SCORE.
@@ -35,7 +35,7 @@ class AnswerCandidate:
     """One way to read an answer.
 
     - `text`: the answer without the formatting named in `frames`.
-    - `notation`: `text` in the notation that the verifier expects; None if `text` is no value of the task's type.
+    - `notation`: `text` in the notation that the verifier expects; None if the task's answer type cannot read `text`.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Scorer:
     - `strict`: if True, an answer that the task's answer type cannot read scores at most FORM_SCORE. If False, the
       score of the library's verifier counts.
     - `accepts_forms`: if True, remove formatting and read other notations.
-    - `with_tags`: if True, also score the answer inside answer tags.
+    - `with_tags`: if True, also score the answer with answer tags added.
     - `frames`: names of the formatting that was removed from the last answer.
     """
 
@@ -66,8 +66,8 @@ class Scorer:
     def score(self, answer: str) -> float:
         """Return the highest score of an answer's candidates. Set `self.frames` to the names of the removed formatting.
 
-        A candidate scores 0 if the verifier raises an error. If the verifier raises for every candidate, raise the last
-        error, but return 0 if rewards are strict and the verifier can score the right answer.
+        If the verifier raises an error for every candidate, raise the last error. Strict rewards return 0 instead if
+        `_scores_right_answer` is True.
         """
         self.frames = ()
         self._has_code = False
@@ -99,7 +99,7 @@ class Scorer:
     def _candidates_to_score(self, answer: str) -> Iterator[AnswerCandidate]:
         """Yield the candidates to score, without duplicates.
 
-        - If rewards are strict: the candidates with a value or, if there are none, the whole answer.
+        - If rewards are strict: the candidates that can be read as a value. If there are none, the whole answer.
         - If rewards are not strict: all candidates.
         - If `with_tags` is True: also the whole answer with answer tags added.
         """
@@ -168,7 +168,7 @@ class Scorer:
         return _score_or_none(self._verifier_score, self._problem.expected) is not None
 
     def reads_expected_answer(self) -> bool:
-        """Return True if the expected answer is a value of the task's type."""
+        """Return False if the task's answer type cannot read the expected answer."""
         try:
             return self.rules.type is None or self.rules.type(self._problem.expected, self._problem) is not None
         except (LookupError, ValueError):  # the metadata or the numbers are in an unexpected form
@@ -235,9 +235,9 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the score of the task's guard or, without a guard, of the library's verifier. Raises their errors.
+        """Return the score of the first of these functions that the task has. Raises the function's errors.
 
-        If rewards are not strict, use the task's function `library_score` instead, if there is one.
+        `library_score` (if rewards are not strict), the guard, the library's verifier.
         """
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:

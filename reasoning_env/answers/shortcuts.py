@@ -72,7 +72,7 @@ def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) ->
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the right answer in lower case. If the question's board has one empty cell, return the cell's value."""
+    """Return the right answer in lower case. For a board with one empty cell, return what to fill in."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -94,7 +94,10 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Return the right answer with every number replaced, for each name in LAYOUTS; {} for words and names like x1."""
+    """Map each name in LAYOUTS to the right answer with one constant in place of every number.
+
+    Return {} if the answer has at least as many words as numbers, or a name such as x1.
+    """
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
@@ -187,15 +190,15 @@ def _last(items: Sequence[str]) -> str:
 
 
 FORM_SCORE = 0.1
-"""The highest score of an answer that cannot be read as a value of the task's type."""
+"""The highest score of an answer that the task's answer type cannot read."""
 MAX_PARTIAL = 0.98
 """The highest score of a wrong answer, so that a score of at least 0.99 always means a right answer."""
 
 
 def above_guessing(score: float, guess: float) -> float:
-    """Rescale a partial score linearly: the score `guess` of the best guess becomes 0, and 1 becomes MAX_PARTIAL.
+    """Rescale a partial score linearly: the best guess's score `guess` becomes 0, and 1 becomes MAX_PARTIAL.
 
-    Return at least FORM_SCORE.
+    Results below FORM_SCORE become FORM_SCORE.
     """
     return max(FORM_SCORE, MAX_PARTIAL * (score - guess) / (1.0 - guess))
 

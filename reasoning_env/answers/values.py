@@ -16,7 +16,7 @@ def json_text(answer: str) -> str | None:
 
 
 def value(answer: str, problem: ProblemData) -> str | None:
-    """Read a list or an object, and compare it with the expected answer as JSON. True does not equal 1."""
+    """Convert a list or an object to JSON, or to `problem.expected` if the values are equal. True does not equal 1."""
     return _compared(json_text(answer), problem.expected)
 
 

@@ -34,7 +34,7 @@ class _Start:
 class ChatFormat:
     """The chat format of one model: how a conversation becomes a prompt, and how a completion's tokens become text.
 
-    - `name`: the name of the tokenizer in messages.
+    - `name`: the name of the tokenizer, for errors and warnings.
     - `template`: `plain`, or the path of a Jinja file, if it replaces the tokenizer's own template.
     - `template_options`: variables for the template.
     - `thinking`: the setting `thinking`.

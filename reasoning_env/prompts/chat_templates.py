@@ -248,7 +248,7 @@ def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
 def _find_ending(layout: ChatLayout) -> list[int]:
     """Return the tokens that end a reply. They depend on what the template writes after the last reply:
 
-    - special tokens with the end-of-text token: the tokens up to and including the end-of-text token,
+    - special tokens, one of them the end-of-text token: the tokens up to and including the end-of-text token,
     - special tokens without the end-of-text token: the first of them,
     - words, then the end-of-text token (Kimi K3): the end-of-text token, because the model writes the words,
     - nothing (GLM): the special token that begins the next turn,

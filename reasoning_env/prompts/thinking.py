@@ -16,8 +16,7 @@ class ThinkingFormat:
 
     - `opening` and `closing`: the marks around thinking. With `any_case`, upper and lower case are equal.
     - `tokens`: a model has the format if its vocabulary or template has all these tokens. Decoding keeps these tokens.
-    - `channels`: if True, `opening` begins a channel of thinking, and `closing` begins the channel of the answer. A
-      longer `closing` takes precedence over `opening`.
+    - `channels`: if True, `opening` begins a channel of thinking, and `closing` begins the channel of the answer.
     """
 
     name: str

@@ -197,8 +197,8 @@ POOL_MATRIX = Task(
 def _has_unknowable_colour(entry: Entry) -> bool:
     """Return True if the answer has a colour that a solver cannot infer from the question.
 
-    A solver can infer the colours of the examples' outputs. If an output keeps a colour of its input, a solver can also
-    infer the colours of the test grid.
+    Colours in the examples' outputs can be inferred. If any output shares a colour with its input, colours in the test
+    grid can be inferred too.
     """
     grids = re.findall(r"(?:^[\d ]+$\n?)+", str(entry["question"]), re.MULTILINE)
     *examples, test = [set(re.findall(r"\d", grid)) for grid in grids]

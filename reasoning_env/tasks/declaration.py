@@ -14,8 +14,7 @@ from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
-"""Limit for measured numbers of different questions. If 300 random questions of a task are all different, the task
-reaches the limit with 99 % confidence (`tools/pools.py`)."""
+"""A task's number of different questions is measured only up to this limit (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the number of different questions of each task was measured."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
@@ -105,12 +104,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries that are too easy, except the share `served`."""
+    """Return a rule that rejects all but the share `served` of the entries that are too easy."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries whose answer can be copied from the question, except the share `served`."""
+    """Return a rule that rejects all but the share `served` of the entries whose answer can be copied."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -120,7 +119,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Return a rule that rejects entries whose right answer is `answer`, except the share `served`."""
+    """Return a rule that rejects all but the share `served` of the entries with the right answer `answer`."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",
@@ -152,7 +151,7 @@ class Replacement:
 
 
 def chosen_option(entry: Entry) -> str:
-    """Return the right answer in lower case. If the question's board has one empty cell, return the cell's value."""
+    """Return the right answer in lower case. For a board with one empty cell, return what to fill in."""
     return choice(str(entry["question"]), str(entry["answer"]))
 
 

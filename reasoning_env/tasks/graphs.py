@@ -33,8 +33,8 @@ COURSE_SCHEDULE = Task(
 )
 
 
-def _colouring_ignores_edges(entry: Entry) -> bool:
-    """Return True if a colouring from `colourings` is right."""
+def _simple_colouring_is_right(entry: Entry) -> bool:
+    """Return True if one of the results of `colourings` is a right answer."""
     puzzle = entry["metadata"]["puzzle"]
     blind = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
     return any(all(colour(start) != colour(end) for start, end in puzzle["edges"]) for colour in blind)
@@ -61,7 +61,7 @@ GRAPH_COLOR = Task(
             "a graph of six vertices has so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("a simple colouring that ignores the edges is right", _colouring_ignores_edges, served=0.6),),
+    rejected=(easy("a simple colouring that ignores the edges is right", _simple_colouring_is_right, served=0.6),),
     answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 

@@ -222,7 +222,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
         return sum(1 << number for number, kind in enumerate(kinds) if condition(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of the kinds that a statement is about, and True if the statement says that they exist."""
+        """Return a bit mask of kinds. True: an object of these kinds exists. False: none exists."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

@@ -30,9 +30,9 @@ def _name_brother(entry: Entry, dataset: Dataset) -> str:
 
 
 def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
-    """Add the question's two numbers of women, and subtract 1.
+    """Add the numbers of women in both circles of colleagues, and subtract 1.
 
-    The library ignores the second number.
+    The library ignores the second circle.
     """
     counts = re.findall(r"(\d+) female colleagues", str(entry["question"]))
     if len(counts) != 2:
@@ -142,7 +142,7 @@ def _has_unknown_sex(entry: Entry) -> bool:
 def _name_relation(entry: Entry, dataset: Dataset) -> Corrected:
     """Name the relation of the first person to the second.
 
-    For parents-in-law, the library names the opposite relation. For nephews and nieces, it takes the wrong sex.
+    The library's answer is the opposite relation for parents-in-law, and has the wrong sex for nephews and nieces.
     """
     metadata = entry["metadata"]
     relation = str(entry["answer"])

@@ -104,17 +104,14 @@ FIGLET_FONT = Task(
 )
 
 
-def _grouping_ignores_letters(entry: Entry) -> bool:
-    """Return True if a grouping from `groupings` is right."""
+def _simple_grouping_is_right(entry: Entry) -> bool:
+    """Return True if one of the results of `groupings` is a right answer."""
     right = {frozenset(group) for group in entry["metadata"]["solution"]}
     return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
 
 def groupings(words: Sequence[str]) -> list[list[list[str]]]:
-    """Return six ways to divide a list of words into groups of neighbours.
-
-    A group has words of equal length, words with the same first letter, or the next 2, 3, 4 or 5 words.
-    """
+    """Group neighbouring words in six ways: by length, by first letter, and in groups of 2, 3, 4 and 5 words."""
     by_length = [list(group) for _, group in groupby(words, len)]
     by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
     by_size = [[list(words[at : at + size]) for at in range(0, len(words), size)] for size in (2, 3, 4, 5)]
@@ -132,7 +129,7 @@ GROUP_ANAGRAMS = Task(
         ),
     ),
     constructor_params=(),
-    rejected=(easy("grouping by size, word length or first letter is right", _grouping_ignores_letters, served=0.35),),
+    rejected=(easy("grouping by size, word length or first letter is right", _simple_grouping_is_right, served=0.35),),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
 

@@ -78,11 +78,11 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 
 class _Part(NamedTuple):
-    """The value of a part of a polynomial, and whether the part has variables, or is a sum with variables."""
+    """The value of a part of a polynomial."""
 
     value: Fraction
-    varies: bool = False
-    is_sum: bool = False
+    varies: bool = False  # the part has variables
+    is_sum: bool = False  # the part has a sum with variables
 
 
 class _Polynomial(Arithmetic[_Part]):

@@ -1,6 +1,6 @@
 """Parse propositional formulas in model text, and check whether premises imply a formula.
 
-A formula is the name of a variable, `(NOT, operand)` or `(operator, left, right)`. An operand of NOT is no negation.
+A formula is the name of a variable, `(NOT, operand)` or `(operator, left, right)`. The parser removes `¬¬`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,9 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Return True if all premises together imply the formula `answer`, but single premises do not.
+    """Return True if the premises imply the formula `answer`, and the conclusion needs several premises together.
 
-    To check single premises, replace each part of the formula that one premise implies by true, and each part that one
-    premise refutes by false. If the result is always true, single premises imply the formula, as P and Q imply `P ∧ Q`.
+    Return False for `P ∧ Q` from the premises P and Q: each part follows from one premise.
 
     Raises ValueError if `answer` is not a formula.
     """
@@ -111,7 +110,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _with_decided_parts(self, formula: Formula) -> int:
-        """Return a formula's truth table, with parts that single premises imply or refute replaced by true or false."""
+        """Return a formula's truth table. Each part of the formula that one premise decides counts as true or false."""
         table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table
