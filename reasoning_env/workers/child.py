@@ -232,8 +232,8 @@ class Forker:
     def _clean_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Kill a worker and its process group, store its exit code, and remove its folder.
 
-        Kill a worker that closed its socket (`has_closed`) only after EXIT_GRACE_S seconds. If this worker still runs
-        then, its exit code is DISCONNECTED_STATUS.
+        Wait EXIT_GRACE_S seconds for the end of a worker that closed its socket (`has_closed`). If it still runs then,
+        store DISCONNECTED_STATUS.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
@@ -278,7 +278,7 @@ class Forker:
 
 
 def detect_out_of_memory(code: int, grown_mb: int, kills: int) -> int:
-    """Return OUT_OF_MEMORY_STATUS if the kernel probably killed a worker for its use of memory; else the exit code.
+    """Return OUT_OF_MEMORY_STATUS if a worker probably used so much memory that the kernel killed it; else `code`.
 
     `kills` counts the processes that the kernel killed for lack of memory while the worker lived.
     """

@@ -267,7 +267,7 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return an attribute's levels. If no default value exceeds the first level, put the lowest default value first.
+    """Return an attribute's levels. If no default value exceeds the first level, begin with the lowest default value.
 
     An attribute has one default value per config field. Levels that are not ascending numbers do not change.
     """

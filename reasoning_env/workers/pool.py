@@ -6,7 +6,7 @@ Deadlines start when a worker gets the job. If a job's caller is cancelled, the 
 already runs the job is replaced unless the job ends within REPLACEMENT_S.
 
 If a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
-unexpected error fails one job and empties one slot. A role is out of order if each of its slots had MAX_FAILED_STARTS
+unexpected error fails one job and kills one worker. A role is out of order if each of its slots had MAX_FAILED_STARTS
 failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
 """
 

@@ -3,8 +3,8 @@
 Puzzles are the same as the library's:
 
 - The library fills a row with the first permutation of the shuffled numbers that repeats no number in a column.
-  `rows_below` yields only permutations without repetitions, in the same order. Such rows can always be completed to a
-  Latin square, so the library never undoes a row.
+  `rows_below` yields exactly the permutations without repetitions, in the same order. Such rows can always be completed
+  to a Latin square, so the library never undoes a row.
 - The library keeps a clue if its own solver fails without the clue, or if there are two solutions (checked by `latin`).
   Neither check uses random numbers, so their order does not matter.
 - The library's solver misses some solutions, so `Solver` does the same steps in the same order, with a bit mask for

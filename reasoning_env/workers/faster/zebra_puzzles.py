@@ -1,7 +1,7 @@
 """zebra_puzzles: write each clue only once for the SAT solver, and reuse the results of earlier tests.
 
-For each of about 56 tests per puzzle, the library writes all clues again, as clauses of strings. Here, clauses have
-numbers. Results are the same, for these reasons:
+For each of about 56 tests per puzzle, the library writes all clues again, as clauses of strings. Here, clauses
+consist of numbers. Results are the same, for these reasons:
 
 - A test checks whether an arrangement other than the puzzle's solution meets the clues. The result does not depend on
   how clues become clauses. Here, clauses say that each property of an inhabitant, such as a color, has a house, and
