@@ -245,7 +245,7 @@ def _reference_answer_findings(audit: TaskAudit, reporter: Reporter) -> Iterator
 
 
 def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
-    """Yield findings for wrong answers that score as high as the right answer on every one of MANY or more problems."""
+    """Yield findings for wrong answers that score as high as the right answer on all problems (at least MANY)."""
     if audit.mean(Probe.ORACLE) < RIGHT_ANSWER_SCORE:
         return
 

@@ -23,13 +23,13 @@ from .probes import LEARNT_FROM
 DEPTH = 3
 """Maximum number of yes-or-no tests of a question before a tree predicts an option."""
 SMALLEST_LEAF = 3
-"""Minimum number of problems in each branch of a test."""
+"""Minimum number of problems on each side of a split."""
 PARTS = 32
 """Number of thresholds that a tree tries for a feature: quantiles of the feature's values."""
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""The features are the first and the last PLACES numbers of a question, and the words at up to PLACES positions."""
+"""Features are this many first and last numbers of a question, and the words at this many positions."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -62,8 +62,8 @@ def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[fl
 
     The tree is learned on the half of the problems that does not include this problem.
 
-    With fewer than LEARNT_FROM problems, no tree is learned. Instead, a problem scores 1 if its right option is one of
-    the two most frequent options and was the right option of an earlier problem.
+    With fewer than LEARNT_FROM problems, no tree is learned. A problem then scores 1 if an earlier problem had the same
+    right option, and this option is one of the two most frequent of all problems.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:
@@ -118,7 +118,7 @@ def learn(features: Features, options: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True)
 class _Grower:
-    """Learns a tree. `bins[f, p]` is how many thresholds of feature f are at most the value of f in problem p."""
+    """Learns a tree. `bins[f, p]` counts the thresholds of feature f that are <= the value of f in problem p."""
 
     names: Sequence[str]
     limits: npt.NDArray[np.float64]
@@ -217,7 +217,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 def _counts_of_words(questions: Sequence[str]) -> Features:
     """Return how often each of up to 300 words occurs in each question.
 
-    The chosen words occur about half as often as there are questions, in all questions together.
+    The words with a total count nearest to half the number of questions are chosen.
     """
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
@@ -250,7 +250,7 @@ def _words_at_places(questions: Sequence[str]) -> Features:
 
 
 def _words_by_place(question: str) -> dict[tuple[int, int], str]:
-    """Return the words of a question by line and position in the line. Line 0 is the last line."""
+    """Return the words of a question by line, counted from the last line (0), and position in the line."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
         (row, position): word

@@ -67,23 +67,23 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Kinds of changes to a right answer. In every task, each change makes some of the right answers wrong."""
+"""Kinds of changed right answers. A changed answer may still be right, but not in every problem of a task."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
 """Pairs of kinds of probes: a right and a wrong answer, in both orders. A verifier that accepts both orders searches
 for the right answer."""
-WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
-"""Kinds of answers whose mean score has no bound: the answer is empty, or made from the right answer."""
+NO_SHORTCUTS = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
+"""Kinds of answers that are no shortcuts: empty, or made from the right answer."""
 
 
 def is_shortcut(probe: str) -> bool:
     """Return True if a policy could give this kind of answer without reasoning. Shortcuts must have low mean scores."""
-    return probe not in WITHOUT_BOUND
+    return probe not in NO_SHORTCUTS
 
 
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
     """Return a mapping for each problem: from the kind of a probe to the probe, which is an answer to score.
 
-    `between` separates two answers in a completion. It is empty unless the audited function reads whole completions.
+    `between` is the text between the two answers of THEN_ANOTHER and ANOTHER_THEN. If empty, these are not made.
     """
     oracles = [problem.known_answer for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})

@@ -93,7 +93,7 @@ def make_report(
     seed: int,
     left_out: Container[str] = (),
 ) -> Report:
-    """Return the report. Tasks in `left_out`, which training excludes, do not fail if only shortcuts score too high."""
+    """Return the report. `left_out` are the tasks that training excludes (see `result_of`)."""
     audited = [_audited_task(audit, result_of(audit, left_out)) for audit in audits]
     return Report(
         scores,

@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Put an answer between answer tags. Return True if `extract_answer` finds it there (without outer whitespace)."""
+    """Return True if `extract_answer` reads an answer between tags unchanged, except for outer whitespace."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

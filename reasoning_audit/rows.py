@@ -35,9 +35,10 @@ from .report import Report, make_report
 from .reproduction import FunctionCommands, Reproduction
 from .scores import AuditTarget, TaskAudit, Workers, audit_task
 
+# If the highest allowed mean score is 0.35, 200 rows reveal a constant answer with a true mean score of 0.40 in 92 % of
+# cases.
 MAX_ROWS = 200
-"""Maximum number of rows that the audit uses. With a bound of 0.35, 200 rows reveal a constant answer with a true mean
-score of 0.40 in 92 % of cases."""
+"""Maximum number of rows that the audit uses."""
 QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
 """Names of columns that may contain the question, in order of preference."""
 

@@ -3,8 +3,9 @@
 A shortcut is a kind of answer made without reasoning. The bound of a task is the highest mean score that shortcuts are
 allowed to have.
 
-`audit_task` scores all probes on a few problems, and then the shortcuts with high scores on more problems. If the
-verifier fails, the answer scores 0. If a shortcut has no answer to a problem, the shortcut scores 0 on this problem.
+`audit_task` works in rounds. Each round has new problems. Later rounds omit the shortcuts that scored low before.
+
+If the verifier fails, the answer scores 0. If a shortcut has no answer to a problem, it scores 0 on this problem.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class ProbeTally:
     failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
     """The first answer that could not be scored, for each `Reason` other than SCORED."""
     is_never_below_right: bool = True
-    """True if every answer scored at least as high as the right answer to the same problem."""
+    """True if each answer so far scored at least as high as the right answer to its problem."""
 
     def add(self, verdict: Verdict, problem: Problem, right_score: float | None = None) -> None:
         self.scores.append(verdict.score)
@@ -87,15 +88,15 @@ class ProbeTally:
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """The scores of the audit's answers (probes) on a task at a level, from the last round of the audit.
+    """The scores of probes on a task at a level, in the last round of the audit.
 
     - `level`: None for the library's default parameters.
     - `items`: number of scored problems.
     - `tallies`: the scores by kind of probe.
     - `options`: number of options of a multiple-choice task; 0 for all other tasks.
     - `flawed`: number of rejected problems by cause.
-    - `failures`: errors of problems that could not be generated or scored, in any round.
-    - `problems`: the problems of the first round, in which all kinds of probes were scored.
+    - `failures`: errors of problems that could not be generated or scored, from all rounds.
+    - `problems`: the problems of the first round.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
@@ -166,7 +167,7 @@ class TaskAudit:
     def suspects(self, share: float) -> set[str]:
         """Return the kinds of answers for the next round: those in `faults`, and shortcuts with high mean scores.
 
-        A high mean score is above `share` * `bound_of(shortcut)`. The limit is lower for the decision tree.
+        High scores are above `share` * `bound_of(shortcut)`, or above a lower limit for BEST_TREE.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
@@ -194,7 +195,7 @@ class Workers(Protocol):
 class AuditTarget:
     """What to audit: a task, parameters that apply at every level, a level, and the seed of the problems.
 
-    `between` separates two answers in a completion. It is empty unless the audited function reads whole completions.
+    `between` is the text between two answers in one probe (see `make_probes`).
     """
 
     task: str
@@ -211,10 +212,10 @@ class AuditTarget:
 async def audit_task(
     workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
-    """Score all probes on `items` problems of a task. Further rounds use new problems and drop low-scoring shortcuts.
+    """Score probes on a task in rounds, and return the scores of the last round.
 
-    Returns the scores of the last round, and the `failures` of all rounds. A task with a known answer leak gets only
-    one further round. Raises WorkerError if the pool has no workers left.
+    The first round has `items` problems. The further `rounds` (see `ROUNDS`) end early if no probe is a suspect. A task
+    with a known answer leak has at most one further round. Raises WorkerError if the pool has no workers left.
     """
     audit = await _probe(workers, target, range(items), None)
     failures = audit.failures
@@ -233,7 +234,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes of the problems with these numbers. `suspects`, if given, are the only shortcuts to score."""
+    """Score probes on the problems numbered `numbers`. `suspects`, if given, are the only shortcuts to score."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

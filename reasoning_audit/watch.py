@@ -30,22 +30,22 @@ PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.for
 
 
 class Watched(StrEnum):
-    """The numbers that a watched worker records for each answer. The values are keys of `Verdict.own_parts`."""
+    """The keys, in `Verdict.own_parts`, of the numbers that a watched worker records for each answer."""
 
     RAW = "raw"
-    """The number that the verifier returned."""
+    """Key of the number that the verifier returned."""
     AGAIN = "again"
-    """The number that the verifier returned at the second call with the same answer."""
+    """Key of the number that the verifier returned at the second call with the same answer."""
     NO_NUMBER = "no number"
-    """1 if the verifier returned no finite number."""
+    """Key of a flag, set to 1 if the verifier returned no finite number."""
     FAILED = "failed"
-    """1 if the verifier raised an error."""
+    """Key of a flag, set to 1 if the verifier raised an error."""
+    # The keys of the counts of a `Watch`:
     FILE = "file"
     SOCKET = "socket"
     PROCESS = "process"
     IMPORT = "import"
     CODE = "code"
-    """The counts of a `Watch` are FILE, SOCKET, PROCESS, IMPORT and CODE."""
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
@@ -84,7 +84,7 @@ class Watch:
 
 
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
-    """Return the count that an audit event of Python increases; None if any verifier may cause this event."""
+    """Return the key of the count that an audit event of Python increases; None if any verifier may cause the event."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _contains_canary_name(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
