@@ -36,7 +36,7 @@ def level_step(level: float) -> int:
 
 
 class Split(StrEnum):
-    """The stream that a problem comes from. The two streams share no seeds."""
+    """The stream that a problem comes from. Training and evaluation share no seeds."""
 
     TRAIN = "train"
     EVAL = "eval"
@@ -88,7 +88,7 @@ class Ending(StrEnum):
     REFUSED = "refused"
     """The server's filter ended the completion, or the model refused to answer."""
     BROKEN_OFF = "broken_off"
-    """The server aborted the completion, which is never scored because the model did not end it."""
+    """The server aborted the completion, which is discarded and requested again."""
 
     @classmethod
     def of(cls, word: str | None) -> Ending:
@@ -137,7 +137,7 @@ class Rejection(StrEnum):
     HELD_OUT = "held_out"
     """The evaluation set has the same question."""
     TOO_LONG = "too_long"
-    """Prompt and expected answer do not fit into the token limit, or the answer exceeds `rewards.MAX_ANSWER_BYTES`."""
+    """The expected answer exceeds `rewards.MAX_ANSWER_BYTES`, or does not fit into the token limit with the prompt."""
     REPEATED = "repeated"
     """The problem set or file already has the same question."""
 
@@ -275,11 +275,11 @@ class Problem:
     - `answer` is the right answer as a string; None for tasks with many right answers.
     - `metadata_json` is the library's metadata as a JSON string.
     - `entry` is the library's own record, pickled; only verifier workers unpickle it.
-    - `params` are the parameters of generation, and `level` is their difficulty; None for the library's defaults. The
-      nearest valid level replaces a level whose parameters the library rejects. A problem of `composite` has the
-      request's parameters, and the level of the member task that made the problem.
+    - `params` are the parameters of generation; for `composite`, those of the request.
+    - `level` is the valid level nearest to the requested level; None for the library's defaults. For `composite`, it is
+      the level of the member task that made the problem.
     - `reference` is the problem's public name, from which any process can generate the problem again.
-    - `as_library` marks a problem of `rewards: library`: completions are scored as in the library's own evaluation.
+    - `as_library`: score completions as the library's own evaluation does (setting `rewards: library`).
     """
 
     spec: ProblemSpec

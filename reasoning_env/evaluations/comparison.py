@@ -190,7 +190,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
 
 
 def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
-    """Compare the two mean scores over tasks. `pairs` maps each task to the two scores of each problem."""
+    """Return the difference of two mean scores over tasks. `pairs` maps each task to the two scores of each problem."""
     before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
     after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
     changes = [second - first for of_task in pairs.values() for first, second in of_task]
@@ -226,10 +226,8 @@ def differences(first: RunScores, second: RunScores) -> list[str]:
 
 
 def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[str]:
-    """Yield a line for each parameter whose sent values differ, and a line if different models answered.
-
-    Only parameters that a server refused are checked. All others are sent as set.
-    """
+    """Yield a line for each parameter that was sent differently, and a line if different models answered."""
+    # Parameters that no server refused were sent as set, so `differences` has already compared them.
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)
         if one != other:
@@ -275,9 +273,8 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     p is twice the share of subsets whose flip leaves the mean at least as far from 0 as the observed mean, on the same
     side. The test tries every subset of up to `_MAX_EXACT_CHANGES` changes, and random subsets of more changes.
 
-    The interval contains each value v for which the test does not reject the changes minus v. The ends of the interval
-    are quantiles of the means of the subsets (Hartigan 1969, "Using subsample values as typical values"). With fewer
-    than six changes, the interval is [-1, 1]. If all changes are equal, the interval is that of `bootstrap_interval`.
+    The interval contains each value v for which the test does not reject the changes minus v. With fewer than six
+    changes, the interval is [-1, 1]. If all changes are equal, the interval is that of `bootstrap_interval`.
 
     The same changes give the same result, in any order.
     """
@@ -303,6 +300,7 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     # Rounded, so that changes that cancel out give exactly 0. The +1 counts the empty subset.
     means = np.sort(np.round(sums[:, 0] / sums[:, 1], 12))
     number = len(means) + 1
+    # The ends of the interval are quantiles of the means (Hartigan 1969, "Using subsample values as typical values").
     rejected = int(0.025 * number)  # the number of means beyond each end of the interval
     low = -1.0 if rejected == 0 else float(means[rejected - 1])
     high = 1.0 if rejected == 0 else float(means[-rejected])
@@ -311,6 +309,6 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 
 
 _MAX_EXACT_CHANGES = 12
-"""Maximum number of changes of which `paired_test` tries every subset. Twelve changes have 4,096 subsets."""
-_RANDOM_SUBSETS = 4095
-"""Number of random subsets that `paired_test` tries for more changes. p = 0.05 then has a standard error of 0.005."""
+"""Up to this many score changes, `paired_test` tries all subsets of the changes (at most 4,096)."""
+_RANDOM_SUBSETS = 4095  # p = 0.05 then has a standard error of 0.005
+"""With more score changes, `paired_test` tries this many random subsets."""

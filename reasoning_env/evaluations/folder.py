@@ -169,7 +169,7 @@ class EvaluationFolder:
 
 
 def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
-    """Drop a rollout's messages, answer and thinking. If the thinking has an `<answer>` tag, keep the tag alone."""
+    """Drop a rollout's messages and answer, and all of its thinking except the first `<answer>` tag."""
     tag = OPENING_TAG.search(rollout.thinking)  # `outcome` looks for the tag
     return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 

@@ -100,11 +100,10 @@ def choose_sampling(
 ) -> Sampling:
     """Return the sampling parameters of an evaluation.
 
-    `token_limit` limits prompt and completion together. The default is `max_token_length`.
+    `token_limit` limits prompt and completion together; the setting `max_token_length` is the default.
 
-    If the user or a preset limits the completion alone, `token_limit` is not used. The limits of prompt and completion
-    together are then `contexts` (context lengths of servers; None if unknown), and `max_token_length` if the user set
-    it.
+    `token_limit` is ignored if the user or a preset limits the completion alone. Prompt and completion must then fit
+    the servers' context lengths (`contexts`; None if unknown), and `max_token_length` only if the user set it.
     """
     own = session.settings
     sampling = Sampling(

@@ -126,7 +126,7 @@ class Evaluation:
         self._unlogged_drops: Counter[str] = Counter()
         """Drops before the first evaluated problem, counted by reason until they are logged."""
         self._has_completion = False
-        """Whether this process has evaluated a problem; the folder may have problems of earlier processes."""
+        """Whether this process has evaluated a problem. Problems of earlier processes in the folder do not count."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
@@ -180,7 +180,7 @@ class Evaluation:
     async def run(self, *, bar: bool = True) -> None:
         """Evaluate the remaining problems. Show a progress bar; without a terminal or `bar`, write log lines instead.
 
-        Dropped problems are saved after all problems were tried, so that a resumed evaluation tries them again. Raises:
+        Dropped problems are saved at the end. After an earlier interruption, the next run tries them again. Raises:
 
         - ServerError: MAX_FAILED_GROUPS problems in a row failed; prompts that are too long do not count
         - ServerError: every problem was dropped

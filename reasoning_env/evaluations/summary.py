@@ -219,7 +219,7 @@ def combine(rows: Collection[SummaryRow]) -> SummaryRow:
 
 
 def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
-    """Return the 95 % interval of mean pass@k over tasks. Every scored task must have a problem with k completions."""
+    """Return the 95 % interval of mean pass@k over tasks. Each scored task needs a problem with >= k completions."""
     chances = [tally.pass_at(k) for tally in tallies if tally.completions]
     return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])
 
@@ -253,13 +253,14 @@ def bootstrap_interval(
     For `many` values or more, return the normal approximation, which is faster and hardly differs. The same values give
     the same interval, in any order.
 
-    If all n values are equal, a bootstrap interval would have width 0. Each end of the interval then assumes that a
-    share s of all possible values is at this end of `bounds`. s is the share that n values miss with a probability of
-    2.5 %: (1 - s)**n = 0.025.
+    If all values are equal, a bootstrap interval would have width 0. The returned interval allows for other values that
+    the sample may have missed.
     """
     count = len(values)
     tail = 0.025  # the probability beyond each end of the interval
     if min(values) == max(values):
+        # Each end assumes that the share `unseen` of the population is at this end of `bounds`. A sample misses this
+        # share with the probability `tail`.
         unseen = 1.0 - tail ** (1.0 / count)
         return Interval(*(values[0] + unseen * (bound - values[0]) for bound in bounds))
     if count >= many:
@@ -332,7 +333,7 @@ class SentRequests(TypedDict):
 
 
 def no_requests() -> SentRequests:
-    """Return the record of zero requests."""
+    """Return the `SentRequests` of an evaluation without requests."""
     return {"requests": 0, "parameters": {}, "changed": {}, "models": []}
 
 

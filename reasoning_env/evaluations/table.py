@@ -163,7 +163,7 @@ def _shown(tasks: Sequence[str]) -> Sequence[str]:
 
 
 def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterator[tuple[str, SummaryRow]]:
-    """Yield (name, row) for each of `tasks` and each category, for COMPARABLE (with a preset), and for ALL."""
+    """Yield (name, row) for each of `tasks`, each category, COMPARABLE (only if there is a preset) and ALL."""
     for task in tasks:
         row = results["tasks"][task]
         yield f"{task}{_change_mark(row)}", row
