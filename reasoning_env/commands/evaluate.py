@@ -230,7 +230,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
 
 
 def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings:
-    """Return the settings with the library's checkout in `folder`, unless `checkout` is set or there is none."""
+    """Return the settings with a default for `checkout`: the library's checkout in `folder`, if there is one."""
     found = find_checkout(folder)
     if found is None or settings.checkout is not None:
         return settings
@@ -240,7 +240,7 @@ def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings
 async def preview(settings: EvaluateSettings) -> str:
     """Return a line that describes the requests of an evaluation, without contacting a server.
 
-    The line has the maximum tokens of a completion. If the server's context is too short, the evaluation requests less.
+    The line has the maximum tokens of a completion. A server with a short context allows fewer.
     """
     async with Session[Problem](settings) as session:
         return describe_evaluation(session, choose_sampling(session, settings))
@@ -291,7 +291,7 @@ def check_score(results: Results, least: float | None, most_failed: float | None
 def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | None = None) -> Request:
     """Return the settings from the files of `config` and from options (`env.NAME`, `openai.NAME`).
 
-    `defaults` has the defaults that the environment class changes, by setting. Raises ConfigError for invalid settings.
+    `defaults` maps names of settings to the environment class's defaults. Raises ConfigError for invalid settings.
     """
     given = read_given("evaluate", options.get("config", ()), options)
     file, options = given.file, given.options

@@ -51,8 +51,9 @@ def _add_options(parser: CommandParser) -> None:
     add_config_option(parser)
 
 
+# Long, because the references come from the user's own files.
 REFERENCE_CPU_S = 60.0
-"""CPU time limit for generating the problem that a reference names; long, because users' own files are trusted."""
+"""CPU time limit for generating the problem of a reference."""
 
 
 def _read_columns(text: str) -> dict[str, str]:

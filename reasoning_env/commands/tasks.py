@@ -74,7 +74,7 @@ def _is_reference(text: str) -> bool:
 
 
 def _complete(options: argparse.Namespace) -> None:
-    """Separate references from names of tasks, and set the levels and the number of samples to show.
+    """Set the options `references`, `names` (without references), `levels` and `samples`.
 
     Raises ConfigError for options that cannot be combined.
     """

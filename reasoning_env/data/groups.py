@@ -1,4 +1,4 @@
-"""Convert a file of `process` with groups to Parquet, one row per group."""
+"""Convert a file of groups from `process` to Parquet, one row per group."""
 
 from __future__ import annotations
 

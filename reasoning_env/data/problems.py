@@ -225,11 +225,7 @@ class ProblemRows:
                     yield row
 
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
-        """Generate the rows, several tasks at a time, and call `keep` with each.
-
-        `keep` also gets the rows of other parts that share a task. Their progress is needed to resume an interrupted
-        run.
-        """
+        """Generate the rows, several tasks at a time. Call `keep` with each row, including rows of other parts."""
 
         async def keep_all(task: str) -> None:
             async for row in self.of_task(task):
@@ -250,9 +246,9 @@ class _LevelDraws:
         self._next_draw = progress.draws
 
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
-        """Return the next problem with a new question, and add the question to `questions`; None if the level ended.
+        """Return the next problem whose question is not in `questions`, and add the question.
 
-        `ahead` problems are generated at the same time.
+        Returns None if the level can give no further row. `ahead` problems are generated at the same time.
         """
         progress = self.progress
         tries = DrawAttempts(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
@@ -423,7 +419,7 @@ async def write_problems(
 
 
 def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
-    """Add the question and the task's progress in a stored row to `earlier`. Raises ValueError for an invalid row."""
+    """Add a stored row's question, and its task's progress, to `earlier`. Raises ValueError for an invalid row."""
     if not isinstance(row.get("row"), dict | None):
         raise ValueError("`row` must be a mapping of columns")
     if "progress" in row:
@@ -435,7 +431,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
 async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Append this part of the evaluation set to `rows`. Returns {}, because the set has no progress to report."""
+    """Append the part `wanted.part` of the evaluation set to `rows`. Returns {}, because the set has no progress."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
@@ -450,11 +446,7 @@ async def _append_missing_rows(
     earlier: EarlierRows,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
-    """Generate the missing rows of this part, append them to `rows`, and return the progress of each task.
-
-    If parts share a task, all rows of the task are generated. A row of another part is appended without its columns:
-    only its progress and the hash of its question are needed to resume.
-    """
+    """Generate the missing rows of this part, append them to `rows`, and return the progress of each task."""
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
     with progress_bar("problems", total, done=len(rows.keys)) as advance:
@@ -464,6 +456,7 @@ async def _append_missing_rows(
             if row.is_of_part:
                 columns = describe_problem(session, row.position, row.problem, form)
                 advance()
+            # A row of another part is stored too, without columns, because resuming needs its question and progress.
             facts = {"question": row.question, "progress": row.progress.state(), "row": columns}
             rows.append_row(str(row.position), facts)
 

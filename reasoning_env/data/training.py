@@ -165,7 +165,7 @@ def _selected(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedR
 
 
 def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
-    """Pair correct and wrong completions. Yield (columns, [chosen, rejected]) for each pair, as `_completions` does."""
+    """Yield (columns, [chosen, rejected]) for each pair of a correct and a wrong completion."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
     for chosen, rejected in zip(right, wrong, strict=False):  # completions without a partner become no row

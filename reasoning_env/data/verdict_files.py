@@ -46,9 +46,8 @@ NO_GROUP = "the row is not a group from a dump, from an evaluation or from the c
 class RowFiles:
     """Files of rows.
 
-    `columns` says where the rows of another program have the reference and the completions. Its keys are `reference`,
-    and `completion` or `completions`. A value is a column's name, or a path of names and positions separated by dots,
-    such as `response.body.choices.0.message`. The output rows have the keys as additional columns.
+    For another program's rows, `columns` maps `reference`, and `completion` or `completions`, to a column's name or to
+    a path such as `response.body.choices.0.message`. The values are copied to new columns with these names.
     """
 
     paths: Sequence[Path]
@@ -82,9 +81,9 @@ async def judge_rows(
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    With `selection.keep`, use only rows that are groups, and write training rows with the new scores. A path may be a
-    folder (see `row_files`). `RowFiles` explains `columns`. After an interruption, the same call resumes. `on_row` is
-    called after each row.
+    With `selection.keep`, use only groups that this program wrote, and write training rows with the new scores. A path
+    may be a folder (see `row_files`). `RowFiles` explains `columns`. After an interruption, the same call resumes.
+    `on_row` is called after each row.
 
     The card has
 
@@ -276,7 +275,7 @@ async def _missing_rows(files: RowFiles, done: Container[str]) -> AsyncIterator[
 
 
 async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: bool) -> RowVerdicts:
-    """Return the verdicts of a row. The result for a skipped row also has the row's file and its number in the file."""
+    """Return the verdicts of a row. For a skipped row, return the reason, the file and the number in the file."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:

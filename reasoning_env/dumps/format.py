@@ -226,7 +226,7 @@ class DumpedRollout:
 
     @cached_property
     def outcome(self) -> str:
-        """The outcome of the completion: one of `outcomes.OUTCOMES`, or the reason that a newer version wrote."""
+        """The outcome of the completion: one of `outcomes.OUTCOMES`, or a `reason` that this version does not know."""
         cut = Ending.of(self.finish_reason) is Ending.CUT
         return outcome(self.judged_score, self.reason, cut=cut, thinking=self.thinking)
 
@@ -267,7 +267,7 @@ class DumpedGroup:
     sent: JsonValue = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        """Return one line, because answers and parameters may have thousands of characters."""
+        """Return one line with the task or reference, the level and the scores."""
         level = "" if self.level is None else f" at level {self.level:g}"
         scores = ", ".join(f"{score:g}" for score in self.scores)
         name = self.item_id if self.reference is None else self.reference
@@ -354,7 +354,7 @@ def as_group(line: object) -> DumpedGroup:
 def _with_tokens(line: object) -> object:
     """Add the number of tokens of each completion to a line that `process` wrote, and return the line.
 
-    The masks give the numbers: a mask is -100 at the tokens of the prompt. Chat servers leave the masks empty.
+    The masks give the numbers: a mask is -100 at the tokens of the prompt. An empty mask gives no number.
     """
     if not isinstance(line, dict):
         return line

@@ -47,7 +47,7 @@ class SeenGroups:
         self._identities: set[object] = set()
 
     def add(self, group: DumpedGroup, file: Path) -> bool:
-        """Add a group; return False if the same group was added before. Groups that cannot be compared count as new."""
+        """Add a group; return False if the same group was added before. A group without `key` and `time` is new."""
         identity = group.digest() if group.key is None else (str(file), group.key)
         if identity is None:
             return True
@@ -67,7 +67,7 @@ def stream_groups(
 
     Empty lines, a torn last line, and copies of groups in `seen` are skipped. With `strict=False`, other malformed
     lines, unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called
-    with an error if lines were skipped, and with another error if groups were repeated.
+    with an error for damaged lines, and with another error for repeated groups.
 
     Raises:
         OSError: The path cannot be read, or is not a regular file.
