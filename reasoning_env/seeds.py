@@ -38,7 +38,7 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return `seed` if `number` is 0; else a seed derived from both, which belongs to the same split and instance."""
+    """Return item `number` of a series of seeds that starts with `seed`. All have the same split and instance bits."""
     if number == 0:
         return seed
     # Use the upper half of the range, as earlier versions do, so that their evaluation sets stay the same.

@@ -111,8 +111,8 @@ class Session(Generic[T]):
         on_thread: Called as `await on_thread(prepare, problem)`; by default, `prepare` runs on a thread.
         pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package; `settings.checkout` has priority.
-        score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction, which also has permissions. The
-            session then judges rows, and has no problems.
+        score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction, which also says what the
+            function may access. The session then judges rows, and has no problems.
         group_size: Usual number of verdicts in a call of `observe`.
         preamble: Text before the system prompt.
         thinking: Formats of the model's thinking; by default, the formats of the settings.
@@ -155,7 +155,7 @@ class Session(Generic[T]):
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
         self._unlearned: TaskSampler | None = None
-        """The sampler of `draw`, which is never updated with scores."""
+        """The sampler for the method `draw`, without scores of groups. None before the first call of `draw`."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
         """Limit for `remake`, in seconds of processor time. A change after the first `remake` has no effect."""
@@ -252,7 +252,7 @@ class Session(Generic[T]):
     async def next(self) -> T:
         """Return the next problem that fits into the model's context, as `prepare` returns it.
 
-        The problem is in flight until `observe`, `done` or `drop`. The evaluation set does not have the same question.
+        The problem is in flight until `observe`, `done` or `drop`. The evaluation set lacks the problem's question.
 
         Raises:
             ConfigError: None of the first MAX_UNFIT problems fits (`problems/giving_up.py`).

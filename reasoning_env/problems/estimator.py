@@ -7,10 +7,9 @@ counts, the estimator computes for each arm
 
 - a *pass rate*: the posterior mean of logistic curves over the level, given the counts of all arms of the task (Bayes'
   rule on a grid). A few groups suffice for estimates at every level.
-- a *chance of a signal*: the share of groups with a signal, mixed with the chance that the pass rate predicts.
-- a *draw value*: 1 / (1 + k) if each question of the arm was served k times on average. The value is never 0, because
-  the learner may succeed at a single level only.
-- a *weight*: the arm's share of the task's draws. The weight increases with the draw value, and decreases with the
+- a *signal chance*: the share of groups with a signal, averaged with the chance that the pass rate predicts.
+- a *novelty*: 1 / (1 + k) if each question of the arm was served k times on average.
+- a *weight*: the arm's share of the task's draws. The weight increases with the novelty, and decreases with the
   distance between pass rate and target.
 
 Groups may be observed late and in any order. See docs/tasks.md.
@@ -58,7 +57,7 @@ class Curve:
     log_prior: float
 
     def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
-        """Return the logarithm of the curve's unnormalised posterior probability, given the counts."""
+        """Return the logarithm of this curve's unnormalised posterior probability, given the counts."""
         return self.log_prior + self.INDEPENDENT_ROLLOUTS * math.fsum(
             seen.right * self._log_right[arm] + (seen.groups - seen.right) * self._log_wrong[arm]
             for arm, seen in counts.items()
@@ -75,12 +74,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimates of a task, one value for each level. The weights sum to 1, and draw values are in (0, 1]."""
+    """The estimates of a task. Each field has one value for each level. The numbers in `weights` sum to 1."""
 
     levels: Sequence[float | None]
     pass_rates: Sequence[float]
     signal_chances: Sequence[float]
-    draw_values: Sequence[float]
+    novelties: Sequence[float]
     weights: Sequence[float]
 
     @property
@@ -90,13 +89,13 @@ class Estimate:
         return self._mean(levels) if levels else None
 
     def below(self, ceiling: float) -> Estimate:
-        """Return the estimates of the levels below `ceiling`. A task without levels keeps its estimate."""
+        """Return a copy with only the levels below `ceiling`. A task without levels keeps its single arm."""
         arms = [arm for arm, level in enumerate(self.levels) if level is None or level < ceiling]
         return Estimate(
             levels=[self.levels[arm] for arm in arms],
             pass_rates=[self.pass_rates[arm] for arm in arms],
             signal_chances=[self.signal_chances[arm] for arm in arms],
-            draw_values=[self.draw_values[arm] for arm in arms],
+            novelties=[self.novelties[arm] for arm in arms],
             weights=_shares([self.weights[arm] for arm in arms]),
         )
 
@@ -110,20 +109,20 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """The worth of a draw of the task: the product of signal chance and draw value, averaged by weight."""
-        return self._mean([chance * value for chance, value in zip(self.signal_chances, self.draw_values, strict=True)])
+        """How useful another group of the task is: signal chance times novelty, averaged by the levels' weights."""
+        return self._mean([chance * novel for chance, novel in zip(self.signal_chances, self.novelties, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
         return math.fsum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
 
 class SignalEstimator:
-    """Estimates for all tasks.
+    """Computes the `Estimate` of each task from the scores of observed groups.
 
     Args:
         adjustable: Tasks with an arm for each of LEVELS. Other tasks have a single arm.
         group_size: Number of rollouts in a group.
-        target: Pass rate, in (0, 1), for the levels with the largest weights.
+        target: Desired pass rate, in (0, 1). The nearer a level's pass rate is, the larger is the level's weight.
         questions: Number of different questions, by task and level. A missing number counts as infinite.
         state: Result of `state()` in an earlier run.
     """
@@ -171,7 +170,7 @@ class SignalEstimator:
         self._estimates.pop(task, None)
 
     def estimate(self, task: str) -> Estimate:
-        """Return the pass rates, signal chances, draw values and weights of a task."""
+        """Return the estimates of a task at each level."""
         if task not in self._estimates:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]
@@ -208,13 +207,14 @@ class SignalEstimator:
             for arm in range(len(levels))
         ]
         chances = [self._signal_chance(rate, counts.get(arm, ArmCounts())) for arm, rate in enumerate(rates)]
-        values = [
+        # Never 0, because the learner may succeed at a single level only.
+        novelties = [
             1.0 / (1.0 + counts.get(arm, ArmCounts()).served / self._questions.get((task, level), math.inf))
             for arm, level in enumerate(levels)
         ]
         near_target = [math.exp(-self.FOCUS * _divergence(self._target, rate)) for rate in rates]
-        weights = _shares([near * value for near, value in zip(near_target, values, strict=True)])
-        return Estimate(levels, rates, chances, values, weights)
+        weights = _shares([near * novelty for near, novelty in zip(near_target, novelties, strict=True)])
+        return Estimate(levels, rates, chances, novelties, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
         """Return the chance that the next group's scores differ, from the pass rate and from the observed groups."""

@@ -1,8 +1,8 @@
 """The fixed set of evaluation problems. Training serves none of its questions.
 
-The set depends only on tasks, parameters, level, seed and number of problems. Problem n of a task is the first draw for
-n whose question differs from the questions of problems 0 to n - 1. If the task may repeat questions, problem n waits
-for problem n - 1. If no draw for n has a new question, the set has no problem n and no later problem of the task.
+The set depends only on tasks, parameters, level, seed and number of problems. If problem n of a task has the question
+of an earlier problem, problem n is drawn again. So if the task's questions may repeat, problem n waits for problem
+n - 1. If all draws repeat questions, the task has no problem n and no later problem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EvaluationSet:
 
     `params` has the parameters, by task, that differ from the library's defaults. `level` is the difficulty, in [0, 1],
     of tasks that have levels; None for the library's defaults. A problem that cannot be generated is left out with a
-    warning, and so are the remaining problems of a task without other questions.
+    warning. If a task has no more new questions, the remaining problems of the task are left out too.
     """
 
     library_seeds = False
@@ -57,8 +57,8 @@ class EvaluationSet:
         self._level = level
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
-        self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """Numbers of problems, by task and question hash. Only tasks whose questions may repeat have entries."""
+        self._number_of_question: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """The number of each question's problem, by task and question hash, for tasks whose questions may repeat."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
@@ -138,7 +138,7 @@ class EvaluationSet:
             self._exhausted.add(task)
             logger.warning(
                 "the evaluation set has %d problems of %s instead of %d: the task has no other questions",
-                len(self._numbers[task]),
+                len(self._number_of_question[task]),
                 task,
                 self.samples_per_task,
             )
@@ -160,7 +160,7 @@ class EvaluationSet:
         await self._previous(task, number)
         if task in self._exhausted:
             return None
-        first = self._numbers[task].setdefault(hash_without_whitespace(problem.question), number)
+        first = self._number_of_question[task].setdefault(hash_without_whitespace(problem.question), number)
         return problem if first == number else Rejection.REPEATED
 
     def _depends_on_lower(self, task: str) -> bool:

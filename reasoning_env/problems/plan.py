@@ -1,6 +1,6 @@
 """Plan a run from its settings: tasks with parameters and weights, the sampler, and the evaluation.
 
-Tasks of the user's own modules are checked first.
+This module also checks the tasks of the user's own modules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TaskPlan:
 
     - `available`: all tasks that are not excluded.
     - `tasks`: the selected tasks.
-    - `training_tasks`: the tasks for training, by default without tasks that reward policies that do not reason.
+    - `training_tasks`: the tasks for training, by default without tasks that reward answers without reasoning.
     - `adjustable`: the tasks that have levels of difficulty.
     - `params`: the user's parameters, by task.
     - `weights`: the weight of each training task.
@@ -53,7 +53,7 @@ class TaskPlan:
 
     @property
     def all_params(self) -> dict[str, Mapping[str, object]]:
-        """The parameters for generation, by task: those of the user, and a list of tasks for `composite`."""
+        """The parameters for generation, by task. `composite` gets the list of tasks to combine."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
@@ -122,7 +122,7 @@ def _choose_training_tasks(
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log which tasks reward policies that do not reason: tasks that training leaves out, and tasks that it uses."""
+    """Log the tasks that reward answers without reasoning, and whether training uses these tasks."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
@@ -411,10 +411,7 @@ def plan_evaluation(
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Raise ConfigError if the settings name a task that the preset does not have.
-
-    A task that the settings only select with a pattern is left out instead.
-    """
+    """Raise ConfigError if the settings name a task that the preset lacks. A match of a pattern raises no error."""
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}
     named = [name.lower() for name in getattr(settings, field)]

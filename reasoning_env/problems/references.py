@@ -79,9 +79,10 @@ def _read_params(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a problem: the values from which the release `library` makes the problem, and the question's hash.
+    """The values from which a problem can be made again, and the hash of the problem's question.
 
-    `seed` is in [0, 2**32). With `as_library`, question, answer and score are the library's own, without corrections.
+    `library` is the release that made the problem. `seed` is in [0, 2**32). With `as_library`, question, answer and
+    score are the library's own, without corrections.
     """
 
     task: str
@@ -146,7 +147,7 @@ class Reference:
 
     @classmethod
     def of(cls, problem: Problem, library: str) -> Reference:
-        """Return the reference of a problem. `library` is the release of the library that generated the problem."""
+        """Return the reference to make a problem again. `library` is the release that made the problem."""
         spec = problem.spec
         return cls(
             task=spec.task,

@@ -65,9 +65,9 @@ def read_state(state: object) -> SessionState:
 
 
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
-    """Return a drawn position that is not in flight, as a list that `PositionState` describes.
+    """Return the spec of a drawn position as a list that `PositionState` describes.
 
-    `question_hash` is the hash of the question, if the problem was in flight in an earlier run.
+    `question_hash` is None, unless the position's problem was in flight in an earlier run.
     """
     reference = Reference(
         task=spec.task,

@@ -135,7 +135,7 @@ class _Ready(Generic[T]):
 
 @dataclass(eq=False)
 class _Position(Generic[T]):
-    """A position of the stream: its spec, which a redraw replaces, and the running generation.
+    """A position of the stream, with its spec and the asyncio task that generates its problem.
 
     If the problem was in flight in an earlier run, `question_hash` is the hash that its question must have.
     """
@@ -146,7 +146,7 @@ class _Position(Generic[T]):
     ready: asyncio.Task[_Ready[T]] = field(init=False)
 
     def redraw(self, spec: ProblemSpec) -> None:
-        """Replace the spec of this position, and forget the hash of the old question."""
+        """Replace the spec (task, level and seed), and forget the hash of the old question."""
         self.spec = spec
         self.question_hash = None
 
@@ -245,7 +245,7 @@ class Exclusions:
 
 
 class ProblemStream(Generic[T]):
-    """Generates problems ahead of demand. `next` returns them in order, `done` marks them as finished.
+    """Generates problems ahead of demand, and returns the problems in order.
 
     The stream generates problems in advance: twice the highest number of problems that were in flight at once, but at
     least `min_ahead` and at most `max_ahead`.
@@ -255,7 +255,7 @@ class ProblemStream(Generic[T]):
         prepare: Converts a generated problem to the object that `next` returns. If `prepare` returns a Rejection
             instead, the stream draws another problem for the same position.
         state: The result of `state()` in an earlier run. The positions in the state are served first.
-        done: Indices of positions to skip.
+        done: Positions to skip, each by its `index`.
     """
 
     min_ahead = 8
@@ -341,7 +341,7 @@ class ProblemStream(Generic[T]):
         """Stop generating. `state()` still has the positions that `next` has not returned. Safe to call twice."""
         self._closed = True
         await cancel_all(position.ready for position in self._ahead)
-        self._next_index = self._first_undrawn()
+        self._next_index = self._first_without_spec()
         self._restored.extendleft(position for position in reversed(self._ahead) if position.spec is not None)
         self._ahead.clear()
 
@@ -356,7 +356,7 @@ class ProblemStream(Generic[T]):
             for position in (*self._ahead, *self._restored)
             if position.spec is not None
         ]
-        return {"next_index": self._first_undrawn(), "positions": [*in_flight, *drawn], **self._exclusions.state()}
+        return {"next_index": self._first_without_spec(), "positions": [*in_flight, *drawn], **self._exclusions.state()}
 
     @property
     def stats(self) -> StreamStats:
@@ -379,8 +379,8 @@ class ProblemStream(Generic[T]):
                 problem.task,
             )
 
-    def _first_undrawn(self) -> int:
-        """Return the first index without a spec: an index that was not drawn, or was drawn when no task was left."""
+    def _first_without_spec(self) -> int:
+        """Return the first index that has no spec. A drawn index also has no spec if no task was left."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
@@ -400,7 +400,7 @@ class ProblemStream(Generic[T]):
             return _Position(index, None)
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:
-        """Generate and prepare a position's problem. Draw again until a problem is usable."""
+        """Generate and prepare a position's problem. If a task has no usable problem, draw a task again."""
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
@@ -415,7 +415,7 @@ class ProblemStream(Generic[T]):
                 return ready
 
     async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
-        """Generate and prepare a position's problem. If `number` is above 0, first draw a new spec of the task."""
+        """Generate and prepare a position's problem. Attempts after number 0 first draw a new spec of the same task."""
         assert position.spec is not None
         if number > 0:
             position.redraw(self._sampler.redraw(position.spec))

@@ -217,7 +217,7 @@ def test_level_with_few_questions_is_sampled_less() -> None:
             estimator.observe("task", 0.5, scores_of(5))
     lowered, whole = few.estimate("task"), many.estimate("task")
     arm = whole.levels.index(0.5)
-    assert lowered.draw_values[arm] == pytest.approx(1 / 4)
+    assert lowered.novelties[arm] == pytest.approx(1 / 4)
     odds = lowered.weights[arm] / lowered.weights[arm + 1]
     assert odds == pytest.approx(whole.weights[arm] / whole.weights[arm + 1] / 4)
     assert lowered.pass_rates == whole.pass_rates
