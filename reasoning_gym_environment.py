@@ -96,7 +96,7 @@ class ReasoningGymEnv(BaseEnv):
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
         """Sample and score the group of a problem from `get_next_item`. `handle_send_to_api` then sends the group.
 
-        The group is None if an error dropped the group, or if `score` returns None. The list is always empty.
+        The group is None if an error dropped the group, or if `score` returns None. The second item is always [].
         """
         run = self._run
         try:
@@ -330,7 +330,7 @@ class ReasoningGymEnv(BaseEnv):
         return self._run.mode.groups_path
 
     def print_summary(self) -> None:
-        """Print a table of the scores by task and, after `process`, where the groups are."""
+        """Print a table of the scores by task and, after `process`, the path of the file of groups."""
         self._run.mode.print_summary(self._run.session.metrics)
 
     @classmethod

@@ -108,7 +108,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
 
 
 def _write_kept(groups: Path | None, selection: Selection) -> None:
-    """If `--keep` is given, write training rows into the folder of `groups`, the file that `process` wrote."""
+    """If `--keep` is given, write training rows into the folder of the file `groups`."""
     if groups is not None and selection.keep is not None:
         path, number = write_kept(groups, selection)
         print(f"wrote {number} training rows to {path}")

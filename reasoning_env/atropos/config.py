@@ -74,7 +74,7 @@ SERVER_RANGES = {
     "num_max_requests_at_once": at_least(1),
     "num_requests_for_eval": at_least(1),
 }
-"""Ranges of the settings of inference servers that Atropos declares and this package does not."""
+"""Ranges of the settings of inference servers that only Atropos declares."""
 
 
 NOT_SENT = {
@@ -125,7 +125,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
 
 
 def tune_garbage_collector() -> None:
-    """Exclude all existing objects from later garbage collections, and collect new objects after every 2,000."""
+    """Exclude all existing objects from later garbage collections. Run a collection after every 2,000 new objects."""
     gc.collect()
     # A collection that includes all imported modules blocks the event loop for 40 to 130 ms.
     gc.freeze()

@@ -72,7 +72,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
-    """Return the config class of inference servers: the default servers' own class if there is one, else ServerConfig.
+    """Return the config class of inference servers: ServerConfig, or another subclass of APIServerConfig in `defaults`.
 
     `defaults` are the default servers of an environment class.
     """
@@ -101,7 +101,7 @@ def choose_server_class(
 ) -> Callable[..., APIServer]:
     """Return the class or function that creates servers: AtroposServer, unless user code set a class of its own.
 
-    If Atropos creates a server's settings, these have no `server_type`. The server then uses the type in `configs`.
+    A server whose settings have no `server_type` uses the type in `configs`.
     """
     if not inspect.isabstract(server_cls):  # BaseEnv's default is the abstract class APIServer
         return server_cls

@@ -142,7 +142,7 @@ class Lifetime:
         self._run.session.begin(self._run.config.instance, resumed.state)
 
     def save(self, step: int, *, latest: bool = False) -> None:
-        """Save the state as the latest state. If `latest` is false, save it also as the state of `step`."""
+        """Save the state as the state of `step` and as the latest state; with `latest`, only as the latest state."""
         if self.checkpoints is not None and self.checkpoints.folder is not None:
             self.checkpoints.save(step, {**self._run.session.state(), **self._collect_state()}, latest=latest)
 

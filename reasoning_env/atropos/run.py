@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """`Imported` until a command sets its own mode."""
+        """The mode `Imported` until a command sets the mode of this command."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
@@ -268,10 +268,13 @@ class Run:
 
 
 def _as_list(prompts: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. `prompts` has prompts that are already converted: their bytes and their lists."""
+    """Return a sequence as a list. If the sequence begins with one of the `prompts`, convert only the rest.
+
+    Each prompt is given as bytes and as a list.
+    """
     if isinstance(sequence, array):
         for in_bytes, numbers in prompts:
-            if sequence.tobytes().startswith(in_bytes):  # convert only the part after the prompt
+            if sequence.tobytes().startswith(in_bytes):
                 return [*numbers, *sequence[len(numbers) :].tolist()]
     return list(sequence)
 

@@ -217,7 +217,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
-    """After this many seconds without a trainer, the log adds a remedy, in case run-api ignored a registration."""
+    """After this many seconds without a trainer, the log also says what to do if run-api has ignored the trainer."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 
@@ -307,7 +307,7 @@ class RunApiSession:
     async def send(self, endpoint: Endpoint[Done], body: Sequence[bytes]) -> None:
         """Send groups once, without retries; raises RunApiFault. The caller must await `clear_to_send` right before."""
         # The caller logs error replies.
-        await self._try_once(endpoint, body, answers=range(200, 600))
+        await self._try_once(endpoint, body, own_errors=range(200, 600))
 
     async def leave(self) -> None:
         """Disconnect, unless run-api no longer knows this environment. A second call has no effect."""
@@ -349,7 +349,7 @@ class RunApiSession:
         """Return run-api's state of this environment; None if run-api forgot it, or if the trainer's step went back."""
         number = {"env_id": self.registration.env_id}
         try:
-            status = await self._ask(STATUS, number, answers=(500,))
+            status = await self._ask(STATUS, number, own_errors=(500,))
         except RunApiFault:
             return None
         if status["current_step"] < self._step:
@@ -370,14 +370,17 @@ class RunApiSession:
         )
         await asyncio.sleep(self.longest_pause_s)
 
-    async def _ask(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
-        """Return the reply to a request, with retries. Raises RunApiFault at once for an error status in `answers`."""
+    async def _ask(self, endpoint: Endpoint[T], body: object = None, *, own_errors: Container[int | None] = ()) -> T:
+        """Return the reply to a request, with retries.
+
+        Raises RunApiFault, without a retry, for an error reply with a status in `own_errors`.
+        """
         waits = pauses()
         while True:
             try:
-                reply = await self._try_once(endpoint, body, answers=answers)
+                reply = await self._try_once(endpoint, body, own_errors=own_errors)
             except RunApiFault as fault:
-                if fault.status in answers:
+                if fault.status in own_errors:
                     raise
                 # After the first reply of run-api, an error status may come from a proxy before an unreachable run-api.
                 if fault.status is not None and fault.status < 500 and not self._has_replied:
@@ -387,10 +390,12 @@ class RunApiSession:
                 self._has_replied = True
                 return reply
 
-    async def _try_once(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
+    async def _try_once(
+        self, endpoint: Endpoint[T], body: object = None, *, own_errors: Container[int | None] = ()
+    ) -> T:
         """Send one request, and log if run-api is unreachable, slow, or reachable again.
 
-        Raises RunApiFault if the request fails. An error status in `answers` counts as a reply of run-api itself.
+        Raises RunApiFault if the request fails. A status in `own_errors` still shows that run-api is reachable.
         """
         slow = asyncio.get_running_loop().call_later(
             self.slow_reply_s, self._absence.note, f"waiting for a reply from run-api at {self._url}; check its log"
@@ -398,7 +403,7 @@ class RunApiSession:
         try:
             reply = await request(self._url, endpoint, body)
         except RunApiFault as fault:
-            if fault.status in answers:
+            if fault.status in own_errors:
                 self._absence.over(f"run-api at {self._url} replies again")
             else:
                 self._absence.note(f"waiting for run-api at {self._url} ({fault}); start it with `run-api`")
@@ -412,8 +417,8 @@ class RunApiSession:
 def always_fill_batches(batch_size: int, group_sizes: Collection[int]) -> bool:
     """Return True if run-api can fill every batch with groups of these sizes, in any order of the groups.
 
-    Run-api combines groups of equal size into packs with as many rollouts as the largest group. A batch consists of
-    whole packs. If packs do not fill a batch exactly, run-api returns no batch.
+    Run-api combines groups of equal size into packs. Each pack has as many rollouts as one group of the largest size.
+    A batch consists of whole packs. If packs do not fill a batch exactly, run-api returns no batch.
     """
     largest = max(group_sizes)
     return batch_size % largest == 0 and all(largest % size == 0 for size in group_sizes)
@@ -423,14 +428,17 @@ class TrainerWatch:
     """Logs a warning if run-api has enough completions for a batch, but the trainer does not get the batch."""
 
     patience_s = 60.0
-    """Log a warning if the completions for a batch have waited at run-api for this many seconds."""
+    """Log a warning if the trainer leaves a complete batch at run-api for this many seconds."""
 
     def __init__(self) -> None:
         self._taken_at = time.monotonic()
         self._idle = OutageLog(logger)
 
     def note(self, *, batch_waits: bool, batch_size: int, group_sizes: Collection[int]) -> None:
-        """Warn if `batch_waits` (run-api has enough completions for a batch) is True in all calls for `patience_s`."""
+        """Warn if `batch_waits` was True in all calls of the last `patience_s` seconds.
+
+        `batch_waits` is True if run-api has enough completions for a batch.
+        """
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now

@@ -1,7 +1,7 @@
 """Inference servers as Atropos sees them: `AtroposServer`, and the choice of the servers that get requests.
 
-A run sends requests directly to the `Server` that an `AtroposServer` wraps. Of other objects in Atropos' server manager
-(tests' mocks and users' own server classes), the run calls Atropos' methods.
+A run sends requests directly to the `Server` that an `AtroposServer` wraps. If tests or users replace the servers by
+other objects, the run calls the objects' methods of Atropos' interface.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AtroposServer(MethodsForUsers):
 
     @server_healthy.setter
     def server_healthy(self, healthy: bool) -> None:
-        """Do nothing. APIServer assigns a value, but `self.server` itself detects whether it is reachable."""
+        """Ignore the value that APIServer assigns, because `self.server` detects its own health."""
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
         """Return at once, because requests and the run detect an unreachable server without this task."""
@@ -76,14 +76,16 @@ async def close_connections(server: APIServer) -> None:
 class Completers:
     """A function that returns the objects to request completions from. Call it for each request.
 
-    - If BaseEnv's server manager, or one of its methods, was replaced, the function returns only the manager.
+    - If a test or a user replaced the server manager or a method of the manager, the function returns the manager.
     - Otherwise, the function returns the stand-ins among the servers: objects that are no `APIServer` or that have a
       replaced method.
     - If there are no stand-ins, the function returns all servers.
 
-    For an `AtroposServer`, the function returns the attribute `server`. All other objects are wrapped in a
-    MethodCompleter. `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a
-    stand-in that has methods for several kinds.
+    In the result, the attribute `server` replaces each `AtroposServer` that has no replaced method. A MethodCompleter
+    replaces every other object.
+
+    `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a stand-in that has
+    methods for several kinds.
     """
 
     def __init__(self, manager: Callable[[], object], expected: ReplyKind | None) -> None:
@@ -114,7 +116,7 @@ class Completers:
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, server: object) -> MethodCompleter:
-        """Return the adapter that calls the methods of `server`. Create an adapter only for a new object or format."""
+        """Return the adapter that calls the methods of `server`. It stays the same until the formats change."""
         formats = self._formats_of(server)
         known = next((one for one in self._by_methods if one.server is server and one.formats == formats), None)
         if known is None:
@@ -140,7 +142,10 @@ def _is_server(server: object) -> bool:
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose method of `base` the server replaces; [] if the server is no `base`."""
+    """Return the kinds of replies for which the server's method is not the method of the class `base`.
+
+    Return [] if the server is no instance of `base`.
+    """
     if not issubclass(type(server), base):
         return []
     return [

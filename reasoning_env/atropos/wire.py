@@ -28,7 +28,8 @@ def encode_body(group: Mapping[str, object]) -> list[bytes]:
 
 
 def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
-    """Return the body of a request for all groups, in pieces. Concatenated gzip members are valid gzip data."""
+    """Return the pieces of the body of one request that sends all groups."""
+    # Concatenated gzip members are valid gzip data.
     end = gzip.compress(f',"env_id":{env_id}}}'.encode())
     if len(bodies) == 1:
         return [*bodies[0], end]

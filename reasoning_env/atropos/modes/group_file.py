@@ -56,7 +56,9 @@ def open_groups(
     """Open or create a file for groups that were made with the settings `made_with`.
 
     If the file has groups of other settings, open a file with a number appended to the name. `on_line` is called with
-    each line, and raises ValueError for invalid lines. Raises ConfigError if the file cannot be opened.
+    each line of an existing file, to raise ValueError for invalid lines.
+
+    Raises ConfigError if the file cannot be opened.
     """
 
     def use(key: str, line: bytes) -> None:

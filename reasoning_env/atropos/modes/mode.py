@@ -25,7 +25,7 @@ class Mode:
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """Limit while no server answers at all, if longer than `outage_s`. See `failures.Timeouts`."""
+    """Minimum of the limit `outage_s` while no server answers at all, in seconds; None for no minimum."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
