@@ -198,7 +198,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
     Args:
         argv: The arguments of the command.
         folder: Folder that may contain a checkout of the library.
-        defaults: The defaults that the environment class changes, by the setting's name.
+        defaults: The environment class's defaults, by the setting's name.
 
     Raises:
         ConfigError: The user made a mistake.

@@ -47,7 +47,7 @@ class RowFiles:
     """Files of rows.
 
     For another program's rows, `columns` maps `reference`, and `completion` or `completions`, to a column's name or to
-    a path such as `response.body.choices.0.message`. The values are copied to new columns with these names.
+    a path such as `response.body.choices.0.message`. Output rows also have the values under the names in the keys.
     """
 
     paths: Sequence[Path]

@@ -47,7 +47,7 @@ class SeenGroups:
         self._identities: set[object] = set()
 
     def add(self, group: DumpedGroup, file: Path) -> bool:
-        """Add a group; return False if the same group was added before. A group without `key` and `time` is new."""
+        """Add a group; return False if the group was added before. A group without `key` and `time` counts as new."""
         identity = group.digest() if group.key is None else (str(file), group.key)
         if identity is None:
             return True
