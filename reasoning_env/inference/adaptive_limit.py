@@ -10,58 +10,59 @@ from collections.abc import Callable
 from ..runtime.retries import FIRST_PAUSE_S, LONGEST_PAUSE_S
 
 RATE_REPLIES = 10
-"""The rate of replies is logged after this many replies."""
+"""The rate of replies is logged once, after this many replies."""
 
 
 class AdaptiveLimit:
-    """Limits the rate of requests to the rate that a server accepts. There is no limit before the first refusal.
+    """Limits requests to the rate that a server accepts.
 
-    After a refusal, no request is sent for as long as the server asks to wait. Then time is divided into spans of that
-    length. Each span has a quota, the largest number of requests to send. At a refusal, the quota becomes the number of
-    requests that the server accepted in this span, if any. After a span without a refusal, the quota grows.
+    Time is divided into windows, and each window has a quota: the number of requests that may be sent in it. A refusal
+    pauses all requests for a window. The new quota is the number of requests that the server accepted in the last
+    window, if any. A window without a refusal raises the quota. There is no quota before the first refusal.
 
-    If the server does not say how long to wait, a span lasts a quarter of the time since the server last accepted a
-    request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S. Each span without a refusal halves this length.
+    A window is as long as the wait that the server asks for. If the server does not say how long to wait, a window
+    lasts a quarter of the time since the server last accepted a request, but at least FIRST_PAUSE_S and at most
+    LONGEST_PAUSE_S.
 
-    `sent` is the number of requests that were sent up to the first refusal.
+    `sent` is the number of requests sent so far.
     """
 
     GROWTH = 1.25
-    """The quota is multiplied by this after a span without a refusal."""
+    """The quota is multiplied by this after a window without a refusal."""
     # If a server accepts 3 requests per second, 100 requests take 1.0 to 1.2 times the shortest possible time and get
     # 20 to 130 refusals. With a growth of 2.0, they get up to 260 refusals.
 
     MARGIN = 1.05
-    """A span is as long as the wait that the server asks for, times this factor. Network delays differ."""
+    """The wait that the server asks for is multiplied by this, because network delays differ."""
 
     def __init__(self, sent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._quota = math.inf
         self._sent = sent
-        """Number of requests in the current span that were not refused."""
-        self._span_s = 0.0
+        """Number of requests in the current window that were not refused."""
+        self._window_s = 0.0
         self._is_asked = False
-        """True if the server asked for the length of the current span; False if this class chose the length."""
+        """Whether the server specified the length of the current window."""
         self._begins_s = -math.inf
-        """When the current span begins. No request is sent before. After a refusal, this time is in the future."""
+        """When the current window begins. No request is sent before. After a refusal, this time is in the future."""
         self._refused_s = -math.inf
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """Approximate time of the last accepted request. A refusal sets it, if the span had accepted requests."""
+        """Time of the last accepted request, approximated by the time of the next refusal."""
 
     async def wait(self) -> float:
-        """Wait until a request may be sent. Return the current time, the argument `sent_s` of `refused`."""
+        """Wait until a request may be sent. Return the current time, which `refused` needs as `sent_s`."""
         while True:
             now_s = self._clock()
-            ends_s = self._begins_s + self._span_s
+            ends_s = self._begins_s + self._window_s
             if now_s < self._begins_s:
                 await asyncio.sleep(self._begins_s - now_s)
             elif now_s >= ends_s and self._quota < math.inf:
                 self._begins_s, self._sent = now_s, 0
                 self._quota = math.ceil(self._quota * self.GROWTH)
-                # A server that only restarted may have no limit, so shorten the spans that this class chose.
-                self._span_s = max(self._span_s if self._is_asked else self._span_s / 2, FIRST_PAUSE_S)
+                # A server that only restarted may have no limit, so shorten the windows that this class chose.
+                self._window_s = max(self._window_s if self._is_asked else self._window_s / 2, FIRST_PAUSE_S)
             elif self._sent < self._quota:
                 self._sent += 1
                 return now_s
@@ -72,7 +73,7 @@ class AdaptiveLimit:
         """Lower the quota, because the server refused the request sent at `sent_s`.
 
         `wait_s` is the wait in seconds that the server asks for, if any. `is_limit` is False if the server was
-        unavailable; then `wait_s` is not the length of a span.
+        unavailable; then `wait_s` does not set the length of a window.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:  # the last refusal has already lowered the quota
@@ -86,12 +87,12 @@ class AdaptiveLimit:
             self._quota = max(1, taken)
         self._is_asked = is_limit and wait_s is not None
         if is_limit and wait_s is not None:
-            self._span_s = wait_s * self.MARGIN
+            self._window_s = wait_s * self.MARGIN
         else:
-            self._span_s = min(max(FIRST_PAUSE_S, (now_s - self._last_taken_s) / 4), LONGEST_PAUSE_S)
+            self._window_s = min(max(FIRST_PAUSE_S, (now_s - self._last_taken_s) / 4), LONGEST_PAUSE_S)
         self._sent = 0
         self._refused_s = now_s
-        self._begins_s = now_s + max(self._span_s, wait_s or 0.0)
+        self._begins_s = now_s + max(self._window_s, wait_s or 0.0)
 
     def replied(self) -> float | None:
         """Count a reply. Return the replies per second if this is reply number RATE_REPLIES, else None."""

@@ -141,12 +141,12 @@ def read_servers(
     of_files: Sequence[Mapping[str, object]],
     of_options: Mapping[str, object],
 ) -> list[ServerT]:
-    """Return the settings of the servers. Options override files, and files override `defaults[0]`.
+    """Return the settings of the servers. Options override files, and files override the defaults.
 
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
     Returns an empty list if no file, no option and no variable has a setting.
 
-    Raises ConfigError for an invalid setting, and if options are given for several servers.
+    Raises ConfigError for an invalid setting, and for an option if there are several servers.
     """
     if of_options and max(len(of_files), len(defaults)) > 1:
         raise ConfigError(
@@ -226,7 +226,7 @@ class StatusError(Exception):
 
     @property
     def messages(self) -> str:
-        """All messages of the reply. One of them may contain the reason of a refusal."""
+        """All error messages in the reply, joined by spaces."""
         return all_messages(self._body)
 
     @property
@@ -302,9 +302,9 @@ def path_remedy(failure: Failure, url: str) -> str | None:
 
 
 def find_context_length(models: Sequence[object], name: str) -> int | None:
-    """Return a model's context length in tokens from the server's list of models; None if the list does not have it.
+    """Return a model's context length in tokens, from the server's list of models; None if the length is not listed.
 
-    A model that is not in the list gets the context length of the first model.
+    If the model is not in the list, return the context length of the first model.
     """
     named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
     lengths = [read_token_number(getattr(model, field, None)) for model in named for field in CONTEXT_NAMES]
@@ -324,10 +324,10 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 
 
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
-    """Select the first of a completer's formats that gives a generated token. Try only the selected format, if any.
+    """Set `completer.format` to the first format that gives a generated token. Only test a format that is already set.
 
-    Returns None if a format works, else a failed format and its error. Raises ServerError if the server supports none
-    of several formats, or returns no token.
+    Returns None if a format works. Returns a failed format and its error if the error may have another cause than the
+    format. Raises ServerError if the server supports none of the formats, or returns no token.
     """
     formats = completer.formats if completer.format is None else [completer.format]
     refusals: list[str] = []
@@ -398,11 +398,11 @@ def _may_lack(reply_format: ReplyFormat, error: Exception, url: str) -> bool:
 async def check_servers(
     list_completers: Callable[[], Sequence[Completer]], prompt: Prompt, options: RequestOptions, timeout_s: float
 ) -> None:
-    """Wait until a server has generated a token. Detect the servers' reply formats. `timeout_s` may be infinite.
+    """Wait until at least one server has generated a token. Detect the reply formats of the ready servers.
 
     Raises:
-        ServerError: A server refuses the request, or sends no completion.
-        ServerError: For `timeout_s` seconds, no server was ready.
+        ServerError: Any server refuses the request, or sends no completion.
+        ServerError: No server was ready within `timeout_s` seconds, which may be infinite.
     """
 
     async def probe(timeout_s: float) -> Sequence[Failure]:

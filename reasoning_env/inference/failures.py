@@ -71,7 +71,7 @@ class Failure:
 
     @property
     def nobody_answers(self) -> bool:
-        """True if the server is absent or busy. This prompt is not the cause of the failure."""
+        """True if the server is absent or busy, so that the prompt is not the cause of the failure."""
         is_away = self.kind is FailureKind.ABSENT and self.status != HTTPStatus.INTERNAL_SERVER_ERROR
         return is_away or self.kind is FailureKind.BUSY
 
@@ -116,7 +116,7 @@ class BrokenOffError(Exception):
 
     - `finish_reason`: the name under which this error is counted.
     - `detail`: the error message in the reply.
-    - `why`: replaces the message of this exception.
+    - `why`: the message of this exception, if it differs from the usual message.
     """
 
     def __init__(self, finish_reason: str, detail: object = None, *, why: str = "") -> None:
@@ -386,7 +386,8 @@ class RequestOutage(OutageLog):
     def counted_s(self, failure: Failure) -> float:
         """Return how long requests have failed, in seconds, for the limits in `decide`.
 
-        Unless the server is absent or busy, only the time since it was last absent or busy counts.
+        If the server is absent or busy, the whole time counts. For any other failure, only the time since the server
+        was last absent or busy counts.
         """
         if failure.nobody_answers:
             self._absent_at = self._clock()
@@ -420,8 +421,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
        which ends the run.
     3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up. This prompt causes the failures.
     4. `limits.tries` failures: give up.
-    5. Requests of all groups have failed for `limits.outage_s`: give up. While no server answers, the limit is at
-       least `limits.away_s`. If the server says how long to wait, the limit is at least `limits.reply_s`.
+    5. Requests of all groups have failed for `limits.outage_s`: give up. While no server answers, this limit is
+       at least `limits.away_s`. If the server says how long to wait, this limit is at least `limits.reply_s`.
     6. Otherwise: retry after the pause, or after the time that the server asks for.
     """
     said = failure.description

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
 """Fields of a request that `Refusals` never leaves out."""
 DROPPED_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
-"""Of the parameters that an error names, these are tried last, in this order."""
+"""If an error names several parameters, these are left out last, in this order."""
 FEWEST_TOKENS = 64
 """If the context leaves fewer tokens than this for a completion, the prompt counts as too long."""
 PROMPT_MARGIN = 1.05
@@ -110,7 +110,7 @@ class Refusals:
         return max(limit, self._least_tokens)
 
     def learn(self, error: Exception, sent: Mapping[str, object], attempts: Attempts) -> None:
-        """Learn from an error which part of the request `sent` the server refuses, so that `adapt` changes that part.
+        """Learn from an error how `adapt` must change requests. `sent` is the refused request.
 
         Raises the error if no change can help, and after MAX_CHANGES changes.
         """
@@ -127,7 +127,7 @@ class Refusals:
             raise error
 
     def note_success(self, sent: Mapping[str, object]) -> None:
-        """Record that the server accepted the request `sent`. Log the changes that the server requires, each once."""
+        """Record that the server accepted the request `sent`, and log how requests are changed."""
         if self._search is not None and self._left_out.isdisjoint(sent):
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):
@@ -205,9 +205,9 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """If the error names parameters, choose which of them to leave out next. Return False if there is no choice.
+        """Leave out the next of the parameters that the error names. Return False if there is none to try.
 
-        The first choices are single parameters, and the last choice is all of them together.
+        Each parameter is left out alone first. At last, all are left out together.
         """
         if not self._left_out.isdisjoint(sent):
             return True  # the request was sent before the last change
@@ -241,7 +241,7 @@ class _Search:
         self._tried = 0
 
     def advance(self, left_out: set[str]) -> bool:
-        """Select the parameters to leave out in the next attempt. Return False once all were tried."""
+        """Put the next parameters to try into `left_out`. Return False if there are none."""
         # Send the parameters of the last attempt again: the server may refuse two parameters only together.
         left_out.difference_update(self._named)
         if self._tried < len(self._named):

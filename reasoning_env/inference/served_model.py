@@ -223,7 +223,7 @@ class ServedModel:
 
     @property
     def reply_kind(self) -> ReplyKind:
-        """The kind of replies to request from every server: the worst kind of the servers (ReplyKind has the order).
+        """The kind of replies to request: the worst of the kinds that the servers send, in the order of ReplyKind.
 
         TOKENS if no server's kind is detected yet.
         """
@@ -262,7 +262,7 @@ class ServedModel:
     ) -> list[Rollout]:
         """Return exactly `n` rollouts, after retries if needed. Raises the errors of `PatientRequests.complete`.
 
-        Requests whose replies have a usable completion are added to `answered`.
+        Each request whose reply has a usable completion is appended to `answered`.
         """
         timeouts = self._timeouts()
         collected = [] if answered is None else answered
@@ -296,7 +296,7 @@ class ServedModel:
         return rollouts
 
     def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
-        """Return the rollouts of a reply. If there are none, raise the first error, else log it."""
+        """Return the rollouts of a reply, and log its first error. If there are no rollouts, raise the first error."""
         rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
         errors = [completion for completion in completions if not isinstance(completion, Rollout)]
         if not rollouts:

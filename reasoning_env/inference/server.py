@@ -68,7 +68,7 @@ class RequestOptions:
     - `stop_after_answer`: end generation with the first closing answer tag. None: only for text completions.
     - `template_options`: options of the chat template, for servers that apply it.
     - `reasoning_effort`: for chat requests; None to use the server's default.
-    - `keep_special_tokens`: request texts with special tokens, because some models mark thinking with them.
+    - `keep_special_tokens`: request special tokens in texts, because some models mark thinking with them.
     """
 
     stop_after_answer: bool | None = None
@@ -77,7 +77,7 @@ class RequestOptions:
     keep_special_tokens: bool = False
 
     def stops(self, kind: ReplyKind) -> bool:
-        """Return True if requests for replies of `kind` end generation with the first closing answer tag."""
+        """Return True if requests for replies of `kind` have the closing answer tag as a stop string."""
         return kind is ReplyKind.TEXT if self.stop_after_answer is None else self.stop_after_answer
 
     def of(self, kind: ReplyKind) -> dict[str, object]:
@@ -162,7 +162,7 @@ class Reachability:
         self._away_since: float | None = None
         self._was_refused = False
         self._lost_before = -math.inf
-        """Requests that were sent before this time are lost."""
+        """Requests that were sent before this time will get no reply."""
         self._tried_at = -math.inf
 
     @cached_property
@@ -237,7 +237,7 @@ class Server:
     """One inference server.
 
     Args:
-        settings: The key and the headers are sent as they are.
+        settings: With the key and the headers that `read_secrets` returned.
         formats: The first format for which the server generates a token is used. A single format is not tested.
         slots: Limits of the requests in flight, by split ("train", "eval").
         on_reply: Called after each successful request with the split and the duration in seconds.
@@ -307,7 +307,7 @@ class Server:
         """Request `n` completions. Return those that arrived; if none arrived, raise the first error.
 
         Args:
-            kind: The kind of replies; None for the best kind that the server supports.
+            kind: The kind of replies; None for the kind of the server's detected format.
             reply_s: Time limit of one request in seconds, from when it is sent.
 
         Raises the errors of `ask`.

@@ -100,7 +100,7 @@ def _numbers_matching(pattern: re.Pattern[str], message: str) -> list[int]:
 
 
 def _find_total(message: str, sent: int, numbers: set[int]) -> int | None:
-    """Return the number of tokens of prompt and completion together; None if the message does not have it."""
+    """Return the error message's number of tokens of prompt and completion together; None if there is none."""
     sums = [each for each in numbers if each - sent in numbers]
     return next((each for each in [*sums, *_numbers_matching(_TOTAL, message)] if each > sent), None)
 
@@ -126,7 +126,10 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
 
 
 def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens: int) -> AllowedTokens | None:
-    """Return the error message's largest number below `sent`, else the context length minus `prompt_tokens`."""
+    """Return the error message's largest number below `sent`.
+
+    If there is none, return the context length in the message minus `prompt_tokens`.
+    """
     if smaller := [each for each in others if each < sent]:
         return AllowedTokens(max(smaller))
     if _SPEAKS_OF_PROMPT.search(message):
@@ -138,7 +141,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return a limit to try. `at least N` gives N, `less than` gives `sent` - 1, `too large` gives half of `sent`."""
+    """Return N if the error says `at least N`, `sent` - 1 for `less than`, and half of `sent` for `too large`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

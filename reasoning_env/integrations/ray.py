@@ -123,7 +123,7 @@ class RayJudges:
         return None
 
     def _order(self, judge: object) -> tuple[bool, int]:
-        """Return a judge's sort key. The lowest key has the least busy of the judges without a recent failure."""
+        """Return a sort key: whether the judge failed recently, then how busy the judge is."""
         return self._resting_until[judge] > time.monotonic(), self._busy[judge]
 
 

@@ -195,8 +195,9 @@ NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_me
 def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
     """Return a reward function that passes each completion to the score function with its row, including the prompt.
 
-    The reward is None after an infrastructure error. TRL logs the rewards under `name`, and the share of each reason.
-    The table of completions gets the columns `NAME/reason`, `NAME/error` and `NAME/parts`.
+    The reward is None after an infrastructure error. TRL logs the rewards under `name`, and the share of
+    completions with each Reason. TRL's table of completions gets the columns `NAME/reason`, `NAME/error` and
+    `NAME/parts`.
     """
 
     async def reward(

@@ -50,7 +50,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @property
     def key(self) -> str:
-        """The reference, which is the same in every run and on every machine."""
+        """The problem's reference: the same string in every run and on every machine."""
         reference: str = self.data.reference
         return reference
 
@@ -62,7 +62,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     @vf.metric
     async def level(self) -> dict[str, float]:
-        """Return the level of the problem; an empty dict if the problem has no level."""
+        """Return the problem's level as the metric `level`; no metric if the problem has no level."""
         level = Reference.parse(self.data.reference).level
         return {} if level is None else {"level": level}
 

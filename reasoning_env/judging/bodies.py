@@ -23,13 +23,13 @@ BODY_TIMEOUT_S = 30.0
 BODIES_AT_ONCE = 18
 """The memory for request bodies is this number times the size limit of a body."""
 TEXTS_AT_ONCE = 2
-"""The memory for decoded requests is this number times the size of the largest decoded request."""
+"""The memory for decoded requests is this number times the memory of one request of the maximum size."""
 SHORT_BODY = 1 << 16
 """Bodies up to this size, in bytes, are parsed on the event loop, and do not count against the memory limits."""
-MAX_DEPTH = 32
-"""Maximum nesting of lists and objects in a request body. Workers can read rows with a few hundred levels."""
+MAX_DEPTH = 32  # workers can read rows with a few hundred levels
+"""Maximum nesting of lists and objects in a request body."""
 PIECE_BYTES = 1 << 16
-"""The JSON values of a body are counted in pieces of this many bytes."""
+"""How many bytes of a body are searched at a time to count its JSON values."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
 """A string needs up to this many times its UTF-8 size in memory: one emoji makes every character take four bytes."""

@@ -57,7 +57,7 @@ class JudgeClient:
         """Return a verdict for each completion, in order. `subject` is a reference, or a row for `judge --score`.
 
         Raises:
-            ReasoningEnvError: The server refuses the reference, address or token.
+            ReasoningEnvError: The server refuses the reference, the token or the path of the URL.
             ReasoningEnvError: The server's score function raises an error for every completion.
             GenerationError: The server cannot generate the problem.
             ScoringError: The server returns no verdicts in time, or invalid verdicts.

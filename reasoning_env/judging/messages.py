@@ -52,7 +52,7 @@ class ScoreReply(msgspec.Struct):
 
 
 class Refusal(msgspec.Struct):
-    """Why a request got no verdicts. `kind` distinguishes refusals with the same status; None for all others."""
+    """Why a request got no verdicts. `kind` distinguishes refusals that have the same status."""
 
     error: str = ""
     kind: str | None = None

@@ -91,7 +91,7 @@ class JudgeServer:
         self._gets: Mapping[str, Route] = {"/health": self._health, "/metrics": self._metrics}
         self.metrics = JudgeMetrics(self._posts)
         self._prompt_missed = False
-        """Whether the server has already logged that a query (prompt and completion) lacked its prompt."""
+        """Whether the warning about a query without its prompt has been logged."""
 
     def runner(self) -> web.ServerRunner:
         """Return a runner for aiohttp's sites. Call this method on the event loop that will serve."""
@@ -227,7 +227,7 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Return the reference or row in each label. A label with a row may be a JSON string.
+        """Return the reference or row in each label of a request. A row may be a JSON string.
 
         Raises Refused (400 or 413).
         """
@@ -301,7 +301,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. If `of_row` is True, `parts` has the parts that the score function returned."""
+    """Return a verdict as JSON values. If `of_row` is True, the field `parts` has the score function's parts."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,

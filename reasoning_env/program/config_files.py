@@ -131,7 +131,7 @@ def ignored_settings(command: str, given: Iterable[str]) -> list[str]:
 
 
 def read_given(command: CommandName, paths: Sequence[str], options: Mapping[str, Any]) -> GivenSettings:
-    """Read the files. Drop the settings that the command does not use, from the files and from the options.
+    """Return the settings in the files and in `options`, and which of them the command does not use.
 
     Options that are settings have names such as `env.seed`. Raises ConfigError for a file that cannot be read, and for
     an unknown setting in a file.

@@ -53,7 +53,7 @@ class OptionParser(CommandParser):
         return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return the option with which the user set each setting, such as `--model`, by the setting's name.
+        """Map the name of each setting in `argv` to the option that sets it, such as `--model`.
 
         Switches such as --chat are omitted: --chat names a value of the setting `openai.server_type`, not the setting.
         """

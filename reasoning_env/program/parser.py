@@ -45,7 +45,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An argument parser that raises ConfigError for mistakes; argparse itself prints the usage and exits."""
+    """An argument parser that raises ConfigError for mistakes instead of exiting."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": HelpFormatter} | options, exit_on_error=False, allow_abbrev=False)

@@ -136,7 +136,7 @@ def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[st
 
 
 def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
-    """Return the rows of all settings by subject; the settings in OF_ATROPOS and OF_SERVER come last."""
+    """Return the rows of the settings table by subject. The settings in OF_ATROPOS and OF_SERVER come last."""
     sections = {title: [_row(name, fields) for name in names] for title, names in SUBJECTS.items()}
     shown = {name for names in SUBJECTS.values() for name in names}
     added = [name for name in fields if name not in shown and name not in OF_ATROPOS]

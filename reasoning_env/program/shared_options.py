@@ -93,9 +93,9 @@ def file_settings(
 ) -> ReasoningSettings:
     """Return a command's settings from `options`, `given`, the --config files and `defaults`.
 
-    A source overrides the sources named after it. Of `options`, only those of `add_config_option` are used. Logs a
-    warning for the user's settings that the command does not use, and for those that `without_effect` returns. Raises
-    ConfigError for invalid settings.
+    A source overrides the sources named after it. Only the options of `add_config_option` are read from `options`.
+    Logs a warning for the user's settings that the command does not use, and for those that `without_effect` returns.
+    Raises ConfigError for invalid settings.
     """
     from ..settings import ReasoningSettings
     from .config_files import merge_settings, read_given, warn_of_ignored
@@ -144,7 +144,7 @@ def problem_settings(
     tasks: Sequence[str],
     defaults: Mapping[str, object] | None = None,
 ) -> ReasoningSettings:
-    """Return the settings of a command that called `add_problem_options`. If --config is given, ignore `tasks`."""
+    """Return the settings of a command that called `add_problem_options`. `tasks` is used only without --config."""
     given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
@@ -184,7 +184,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer, and the library's own answer if it is wrong; or say that many answers are right."""
+    """Return the right answer for display, with the library's own answer if that is wrong."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:

@@ -54,9 +54,8 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1), UsedBy("serve", "evaluate")] = None
-    """Maximum evaluation problems in flight. None: 16 in `evaluate`. In `serve` with `eval_handling` STOP_TRAIN,
-    None allows as many requests as training sends. With LIMIT_TRAIN or NONE, None allows the share `1 -
-    eval_limit_ratio` of these requests."""
+    """Maximum evaluation problems in flight. None in `evaluate`: 16. None in `serve`: enough to send as many requests
+    as training. If `eval_handling` is not STOP_TRAIN, this number is multiplied by `1 - eval_limit_ratio`."""
     data_dir_to_save_evals: Annotated[str | None, UsedBy("serve", "evaluate")] = None
     """Folder for evaluations. None: `evals/`."""
 
@@ -123,7 +122,7 @@ WITH_SERVER: Sequence[CommandName] = (*TRAINING, "evaluate")
 class AtroposSetting:
     """A setting that only Atropos declares, with the commands that use the setting.
 
-    If `description` is "", the command `settings` refers to Atropos.
+    For an empty `description`, the command `settings` prints "As in Atropos."
     """
 
     description: str = ""

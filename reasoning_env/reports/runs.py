@@ -37,7 +37,7 @@ class StoredRun:
         return None if self.results is None else self.results["step"]
 
     def groups(self, seen: SeenGroups) -> Iterator[DumpedGroup]:
-        """Yield the readable groups, except groups in `seen`. `faults` is complete after the last group."""
+        """Yield the readable groups, except groups in `seen`. Add unreadable parts to `faults`."""
         for file in self.files:
             try:
                 yield from stream_groups(file, strict=False, on_damage=self._note_damage, seen=seen)
@@ -55,7 +55,7 @@ class StoredRun:
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     """Return the runs in folders and files.
 
-    - A folder of dumps is one run. Consecutive paths of dumps in the same folder are one run too.
+    - A folder of dumps is one run. Dumps that follow each other in `paths` and are in the same folder are one run.
     - Each file of groups that `process` wrote is a run, even inside a folder.
     - If a folder has no files of groups, its subfolders are read instead.
     - A file that several paths name is read once.
@@ -132,9 +132,9 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training that has two or more, in the order of their steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. In the order of their
-    start times, an evaluation whose step is not above the training's first step begins a new training. Of several
-    evaluations at a step, the latest counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. A later evaluation
+    whose step is not above that of the training's first evaluation begins a new training. Of several evaluations at a
+    step, the latest counts.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}

@@ -105,15 +105,15 @@ class UsedBy:
 
 
 _IN_TRAINING = UsedBy("serve", "process", "problems")
-"""Marks settings for commands that choose training problems."""
+"""Marks settings of commands that choose training problems."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Marks settings for commands that use the evaluation set, or that keep its questions out of training."""
+"""Marks settings of commands that use the evaluation set, or that keep its questions out of training."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
-"""Marks settings for commands that evaluate a model."""
+"""Marks settings of commands that evaluate a model."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")
-"""Marks settings for commands that make prompts."""
+"""Marks settings of commands that make prompts."""
 _IN_PROMPTS_AND_ANSWERS = UsedBy(*_IN_PROMPTS.commands, "judge", "rescore")
-"""Marks settings for commands that make prompts or score completions."""
+"""Marks settings of commands that make prompts or score completions."""
 
 
 def has_effect_on(field: FieldInfo, part: Decided) -> bool:
@@ -164,7 +164,7 @@ class ReasoningSettings(BaseModel):
     6}}`."""
     task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Affects("problems"), _IN_TRAINING] = "uniform"
     """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often tasks
-    whose groups have different scores."""
+    in which the scores within a group differ."""
     complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems"), _IN_TRAINING] = None
     """How to choose the level of training problems. `random`: a random level for each problem. `curriculum`: for each
     task, the level at which the model reaches `curriculum_target_accuracy`. None: `complexity_level` if set, else

@@ -121,7 +121,7 @@ class ReplyFormat(ABC):
     """A format of requests to a server and of its replies.
 
     - `name`: the value of `openai.server_type`.
-    - `kind`: the content of the replies.
+    - `kind`: what the replies contain, such as tokens or only text.
     - `path`: is added to the server's address. If `below_v1` is False, the address's final `/v1` is removed.
     - `note`: words that messages show after the path.
     """

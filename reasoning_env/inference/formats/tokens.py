@@ -42,7 +42,7 @@ _NOT_FINITE = (b"NaN", b"Infinity")
 NO_IDS = msgspec.Raw(b"null")
 """Placeholder for the list of token ids, in formats whose log-probabilities contain the ids."""
 REPLY_PIECE_BYTES = 2**18
-"""Bytes of a completion that are read in one turn of the event loop, which takes about a millisecond."""
+"""Bytes of a completion that are read in one turn of the event loop. Reading them takes about a millisecond."""
 REPLY_STALL_S = 10.0
 """Seconds without data after which a reply is given up. Servers send all completions at once, without long pauses."""
 
@@ -163,7 +163,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless `raw` is a list of `count` elements that look like `element` without numbers and blanks.
+    """Raise ReplyError unless `raw`, without its numbers and blanks, is a list of `count` times `element`.
 
     `expected` describes an element in the error's message.
     """
@@ -235,7 +235,7 @@ def rollout_from_tokens(
     )
 
 
-def _joined(values: array[Any], of_completion: bytes) -> array[Any]:
-    """Return an array of the prompt's `values` and then the completion's values."""
-    values.frombytes(of_completion)
-    return values
+def _joined(of_prompt: array[Any], of_completion: bytes) -> array[Any]:
+    """Append the completion's values to the prompt's values, and return the array."""
+    of_prompt.frombytes(of_completion)
+    return of_prompt

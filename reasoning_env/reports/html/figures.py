@@ -56,7 +56,7 @@ class ShownRow(Means):
     """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
-    """[mean library score, mean score, rollouts whose scores differ, rollouts with both]; None: no library scores."""
+    """[mean library score, mean score, number of rollouts whose scores differ, number with both scores], or None."""
 
 
 class TaskRow(ShownRow):
@@ -224,7 +224,7 @@ def shown_means(row: SummaryRow) -> Means:
 
 
 def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
-    """Return the curves of the given groups of a run. `started` is the time of the run's first group."""
+    """Return the curves of the given groups. `started` is the time of the run's first group."""
     points = split_into_points(sorted(groups, key=lambda group: group.problem))
 
     def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
@@ -267,7 +267,7 @@ class Figures:
         """The scores of an evaluation's problems. A key is a problem's reference without the version of the library."""
         self.problems_left_out = 0
         self.modules: dict[str, str | None] = {}
-        """The module of each task, from the reference of the task's first group; None for reasoning-gym's tasks."""
+        """The module that defines each task; None for reasoning-gym's tasks."""
         self._keep_problems = keep_problems
         self._groups: defaultdict[str, list[GroupFigures]] = defaultdict(list)
         """The groups that have completions, by task."""

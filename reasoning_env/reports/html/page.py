@@ -201,7 +201,7 @@ def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
     """Return the pairs of runs to compare.
 
     An evaluation of a training is compared with the training's first evaluation and with the previous one. The last
-    evaluation of each training and all other runs are compared with each other.
+    evaluations of trainings, and the runs outside of trainings, are all compared with each other.
     """
     # Comparing all evaluations with each other would take minutes.
     inner = {run for of_training in series for run in of_training["runs"][:-1]}

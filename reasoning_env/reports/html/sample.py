@@ -24,7 +24,7 @@ class _KeptGroups:
     heap: list[tuple[float, str]] = field(default_factory=list)
     """Random number and JSON of each kept group, as a heap with the lowest number first."""
     left_out: float = -1.0
-    """The random number of the last removed group. Groups with lower numbers are not added."""
+    """The random number of the last removed group. Groups with a lower random number are not added."""
 
     def __len__(self) -> int:
         return len(self.heap)
@@ -53,7 +53,7 @@ class RolloutSample:
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
         """Add the group, then shrink the sample to the budget.
 
-        A group with a lower random number than a removed group of the same task and outcome is not added.
+        The group is not added if a group with the same task, the same outcome and a higher random number was removed.
         """
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
@@ -75,8 +75,8 @@ class RolloutSample:
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
         """Return the outcome under which the sample keeps the group.
 
-        If some rollouts are not right, partial or wrong, return their outcome; of several, the rarest in the task so
-        far. Otherwise return the outcome that all rollouts share, or `mixed` if the rollouts differ.
+        If there are other outcomes than right, partial and wrong, return the rarest of them in the task so far.
+        Otherwise return the outcome that all rollouts share, or `mixed` if the rollouts differ.
         """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:
