@@ -98,7 +98,7 @@ def test_synchronous_verl_function_returns_the_score_for_a_row(options: dict[str
     assert (found["score"], found["parts"]) == (0.5, '{"length": 3.0, "style": 0.25}')
 
 
-async def test_compute_score_returns_reward_parts_to_verl(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verl_result_contains_the_reward_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts are top-level numbers, because `gdpo_reward_keys` refers to top-level keys."""
 
     class OfProblems:
@@ -112,7 +112,7 @@ async def test_compute_score_returns_reward_parts_to_verl(monkeypatch: pytest.Mo
     assert found == {"score": prod(parts), "reason": "scored", "correct": 0.0}
 
 
-async def test_compute_score_returns_a_score_function_error_to_verl(options: dict[str, Any]) -> None:
+async def test_verl_result_contains_the_error_of_the_score_function(options: dict[str, Any]) -> None:
     found = await verl.compute_score_of_row("data", "raise", "42")
     assert (found["reason"], found["error"]) == ("verifier_error", "ZeroDivisionError: division by zero")
 

@@ -26,7 +26,7 @@ def test_total_length_of_modules_imported_by_session_and_bridge_is_limited() -> 
     assert sum(lines.values()) <= MAX_LINES, "\n".join(sorted(path.as_posix() for path in lines))
 
 
-def test_modules_imported_by_session_and_bridge_use_only_listed_packages() -> None:
+def test_session_and_bridge_import_only_listed_packages() -> None:
     found = {name.split(".")[0] for path in kernel() for name in imported_names(path)}
     assert found - sys.stdlib_module_names - {"reasoning_env", "reasoning_gym"} <= PACKAGES
 

@@ -32,7 +32,7 @@ def test_requires_python_has_no_upper_bound() -> None:
     assert PROJECT["requires-python"] == f">={min(promised_pythons())}"
 
 
-def test_wheel_in_the_verifiers_folder_declares_the_requirements_of_the_core() -> None:
+def test_wheel_built_from_the_verifiers_folder_declares_the_core_requirements() -> None:
     """The wheel of hub/verifiers contains the core, so it needs the core's requirements and those of the extra."""
     folder = ROOT / "hub" / "verifiers"
     wheel = tomllib.loads((folder / "pyproject.toml").read_text())["project"]

@@ -93,5 +93,5 @@ def test_known_answer_is_the_example_answer_if_no_reference_answer_exists(
 
 
 @pytest.mark.parametrize("metadata", [None, [1], {}, {"moves": 3}])
-def test_known_answer_is_none_if_a_problem_has_no_answer_and_no_example(metadata: object) -> None:
+def test_known_answer_is_none_if_a_problem_has_neither_answer_nor_example_answer(metadata: object) -> None:
     assert make_problem(answer=None, metadata=json.dumps(metadata)).known_answer is None

@@ -248,7 +248,7 @@ async def test_length_penalty_does_not_change_verdicts() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2000)), max_size=8))
-def test_reward_parts_multiply_to_the_reward(rollouts: list[tuple[float, int]]) -> None:
+def test_reward_is_the_product_of_its_parts(rollouts: list[tuple[float, int]]) -> None:
     group = make_group([make_rollout(score, completion_tokens=length) for score, length in rollouts])
     verdicts = [Verdict(score, Reason.SCORED) for score, _ in rollouts]
     rewarded = reward(group, verdicts, max_tokens=1000).rollouts
@@ -314,7 +314,7 @@ def test_longer_completion_never_gets_a_higher_reward(score: float, lengths: lis
         ("<answer>1</answer>" * 100_000, "1"),
     ],
 )
-def test_last_of_several_answers_is_extracted_for_scoring_by_the_library(text: str, answer: str | None) -> None:
+def test_last_of_several_answers_is_extracted(text: str, answer: str | None) -> None:
     assert extract_last_answer(text, LIMIT) == answer
 
 

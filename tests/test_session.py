@@ -139,7 +139,7 @@ async def test_session_resumed_from_an_earlier_state_serves_the_same_problems_ag
 
 
 @on_module_loop
-async def test_adaptive_sampling_learns_from_scores_before_the_length_penalty(make_session: MakeSession) -> None:
+async def test_adaptive_sampling_learns_from_scores_without_the_length_penalty(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
@@ -156,7 +156,7 @@ async def test_evaluation_questions_are_not_served_in_training(make_session: Mak
 
 
 @on_module_loop
-async def test_evaluation_can_use_training_params(make_session: MakeSession) -> None:
+async def test_evaluation_can_use_the_task_params_of_training(make_session: MakeSession) -> None:
     params = {"spell_backward": {"min_word_len": 3, "max_word_len": 5}}
     session = await make_session(tasks=["spell_backward"], task_params=params, eval_level="training")
     answers = [problem.answer for problem in await session.evaluation_set.problems()]
@@ -216,7 +216,7 @@ async def test_levels_whose_problems_the_fits_callback_rejects_are_excluded(
 
 
 @on_module_loop
-async def test_level_fixed_by_a_setting_is_never_excluded(
+async def test_fixed_level_is_still_used_if_most_of_its_problems_do_not_fit(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     verdicts = cycle([True, *[False] * 7])
@@ -254,7 +254,7 @@ async def test_run_continues_after_many_rejections_by_the_fits_callback(
 
 
 @on_module_loop
-async def test_session_calls_the_fits_callback_in_a_thread(make_session: MakeSession) -> None:
+async def test_callback_that_checks_problems_runs_in_a_thread(make_session: MakeSession) -> None:
     threads: set[int] = set()
     session = await make_session(fits=lambda _: threads.add(threading.get_ident()) is None)
     await session.next()
@@ -273,7 +273,7 @@ async def test_problem_of_the_composite_task_is_made_from_its_problem_reference(
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_problem_reference_works_with_and_without_a_clarified_question(
+async def test_right_answer_to_a_problem_reference_scores_1_with_either_wording(
     make_session: MakeSession, clarified: bool
 ) -> None:
     session = await make_session()

@@ -87,7 +87,7 @@ async def test_sleeping_score_function_times_out(session: Session[Problem], monk
     assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
 
-async def test_score_function_with_too_many_threads_counts_as_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_score_function_that_starts_too_many_threads_counts_as_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells how many threads a process has")
     monkeypatch.setattr(worker_module, "MAX_THREADS", 30)
@@ -125,7 +125,7 @@ async def test_completion_is_scored_even_if_the_next_one_starts_too_many_threads
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.CRASH]
 
 
-async def test_completion_times_out_if_the_score_function_ends_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scoring_times_out_if_the_score_function_ends_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux tells that a process sleeps")
     monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
@@ -299,7 +299,7 @@ async def test_score_function_defined_in_the_running_script_is_used(tmp_path: Pa
         ("tests.score_functions:takes_nothing", "tests.score_functions:takes_nothing does not accept a completion"),
     ],
 )
-async def test_unusable_score_function_raises(function: str, error: str) -> None:
+async def test_session_with_an_unusable_score_function_does_not_start(function: str, error: str) -> None:
     with pytest.raises(ConfigError, match=f"^score: {error}"):
         await session_of(function).start()
 
@@ -331,7 +331,9 @@ async def test_row_that_lacks_an_argument_of_the_score_function_raises() -> None
 RAISING = "tests.score_functions:raising"
 
 
-async def test_error_is_logged_if_the_score_function_raises_for_a_whole_group(caplog: pytest.LogCaptureFixture) -> None:
+async def test_error_is_logged_if_the_score_function_raises_for_every_completion(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with session_of(RAISING) as session:
         await session.judge(ROW, ["right", "wrong"])
         assert not caplog.records
@@ -408,7 +410,7 @@ async def test_score_route_judges_the_completions_of_a_row(client: TestClient[An
 
 @pytest.mark.parametrize("label", [ROW, '{"answer": "right"}'])
 @on_module_loop
-async def test_label_in_a_request_to_a_reward_route_can_be_a_row(client: TestClient[Any, Any], label: Any) -> None:
+async def test_reward_route_accepts_a_row_as_label(client: TestClient[Any, Any], label: Any) -> None:
     assert await (await client.post("/rm", json={"label": label, "response": "right"})).json() == 1.0
     body = {"query": ["Q right"], "prompts": ["Q "], "labels": [label]}
     assert (await (await client.post("/get_reward", json=body)).json())["rewards"] == [1.0]
@@ -431,7 +433,7 @@ async def test_judge_with_a_score_function_returns_400_for_a_problem_reference(c
     ids=["too deep", "too many values", "incomplete", "two rows"],
 )
 @on_module_loop
-async def test_reward_route_rejects_a_label_that_is_not_a_valid_row(
+async def test_reward_route_rejects_an_invalid_row_as_label(
     client: TestClient[Any, Any], last: str, status: int
 ) -> None:
     labels = [ROW, '{"answer": "right"}', last]

@@ -103,7 +103,7 @@ def test_completion_that_copies_the_default_prompt_contains_no_answer() -> None:
 
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])
-def test_strings_that_mean_none_set_a_setting_to_none(text: str) -> None:
+def test_setting_is_none_if_its_string_means_none(text: str) -> None:
     settings = ReasoningSettings(complexity_mode=text, complexity_level=text, checkout=text)
     assert (settings.complexity_mode, settings.complexity_level, settings.checkout) == (None, None, None)
 

@@ -144,11 +144,11 @@ def no_checks_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"reasoning_env.{setting}", 3600.0)
 
 
-async def test_collecting_a_group_executes_only_a_few_source_files(tmp_path: Path) -> None:
+async def test_collecting_a_group_runs_code_from_few_source_files(tmp_path: Path) -> None:
     check_bound("group", await trace_groups(tmp_path, 1, tasks=["chain_sum", "gcd", "lcm"]))
 
 
-async def test_collecting_groups_of_many_tasks_executes_only_a_few_source_files(tmp_path: Path) -> None:
+async def test_collecting_groups_of_many_tasks_runs_code_from_few_source_files(tmp_path: Path) -> None:
     """Trace ten groups of different tasks, some of which repeat questions, at curriculum levels."""
     tasks = ["chain_sum", "gcd", "syllogism", "sudoku", "maze", "propositional_logic", "simple_equations"]
     check_bound("mixed group", await trace_groups(tmp_path, 10, tasks=tasks, complexity_mode="curriculum"))
@@ -182,7 +182,7 @@ async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
     return trace
 
 
-async def test_scoring_a_completion_executes_only_a_few_source_files(session: Session[Problem]) -> None:
+async def test_scoring_a_completion_runs_code_from_few_source_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     with Trace() as trace:
         [verdict] = await session.judge(problem, [f"<answer>{problem.answer}</answer>"])
@@ -190,7 +190,7 @@ async def test_scoring_a_completion_executes_only_a_few_source_files(session: Se
     check_bound("completion", trace)
 
 
-async def test_observe_method_makes_few_calls_from_one_source_file_to_another(session: Session[Problem]) -> None:
+async def test_observe_method_makes_few_calls_between_source_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     verdicts = await session.judge(problem, [f"<answer>{problem.answer}</answer>", WRONG, "nothing"])
     with Trace() as trace:
@@ -198,7 +198,7 @@ async def test_observe_method_makes_few_calls_from_one_source_file_to_another(se
     assert trace.moves <= MOVES
 
 
-def test_verifying_an_answer_executes_only_a_few_source_files() -> None:
+def test_verifying_an_answer_runs_code_from_few_source_files() -> None:
     """Trace a verifier in this process."""
     library = Library(None)
     problem = library.generate(ProblemRequest("gcd", 7, {}, None))
@@ -208,7 +208,7 @@ def test_verifying_an_answer_executes_only_a_few_source_files() -> None:
     check_bound("answer", trace)
 
 
-async def test_answering_a_judge_request_executes_only_a_few_source_files(session: Session[Problem]) -> None:
+async def test_answering_a_judge_request_runs_code_from_few_source_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     body = {"ref": problem.reference, "texts": [f"<answer>{problem.answer}</answer>"]}
     async with TestClient(RawTestServer(JudgeServer(session).handle)) as client:
@@ -226,7 +226,7 @@ def run_command(folder: Path, *words: str) -> Trace:
     return trace
 
 
-def test_evaluating_a_model_executes_only_a_few_source_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluating_a_model_runs_code_from_few_source_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_small_library(tmp_path)
     with RightAnswers() as server:
@@ -235,7 +235,7 @@ def test_evaluating_a_model_executes_only_a_few_source_files(tmp_path: Path, mon
     check_bound("evaluation", trace)
 
 
-async def test_evaluating_inside_a_session_executes_only_a_few_source_files(tmp_path: Path) -> None:
+async def test_evaluating_inside_a_session_runs_code_from_few_source_files(tmp_path: Path) -> None:
     """Trace an evaluation in a session whose workers are ready."""
     write_small_library(tmp_path)
     settings = EvaluateSettings(
@@ -265,7 +265,7 @@ async def test_evaluating_inside_a_session_executes_only_a_few_source_files(tmp_
     check_bound("hosted evaluation", trace)
 
 
-def test_writing_a_row_with_the_problems_command_executes_only_a_few_source_files(tmp_path: Path) -> None:
+def test_writing_a_row_with_the_problems_command_runs_code_from_few_source_files(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     trace = run_command(tmp_path, "problems", "--tasks", "gcd", "--count", "1", "--out", str(out))
     assert len(out.read_text().splitlines()) == 1

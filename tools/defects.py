@@ -88,7 +88,7 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_verifiers_with_limited_parsing_never_execute_code_in_an_answer",
+    "tests/answers/test_guards.py::test_verifiers_that_limit_parsing_never_execute_code_in_an_answer",
 )
 TYPED = Fix(
     "typed",
@@ -133,7 +133,7 @@ FLOOR = Fix(
 PARAMETERS = Fix(
     "parameters",
     "The environment uses other default parameters than the library.",
-    "tests/workers/test_library.py::test_default_training_params_are_not_used_for_a_request_with_an_exact_seed",
+    "tests/workers/test_library.py::test_request_for_an_exact_seed_ignores_the_default_training_params",
 )
 FIXES: Mapping[Defect, Fix] = {
     Defect.GOLD_NOT_PAID: Fix(

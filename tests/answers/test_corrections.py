@@ -123,7 +123,7 @@ def test_corrected_verifier_accepts_right_answers(task: str) -> None:
 
 
 @each_task
-def test_corrected_verifier_gives_partial_credit_as_the_library_up_to_max_partial(task: str) -> None:
+def test_corrected_verifier_caps_library_partial_credit_at_max_partial(task: str) -> None:
     """Answers that contain the right answer inside other text are excluded."""
     most = find_task(task).answer.max_partial
     values = [scored for scored in _scores(task, "partial") if scored.of_value not in (None, 0.1, 1.0)]
@@ -161,7 +161,7 @@ def test_survo_answer_with_swapped_cells_is_wrong() -> None:
         assert judge.score("\n".join(map(" ".join, exchanged))) < 1.0
 
 
-def test_joined_premises_get_the_library_score_if_they_imply_nothing_else() -> None:
+def test_joined_premises_get_the_library_score_if_no_other_conclusion_exists() -> None:
     """Some problems have no conclusion beyond their premises.
 
     For them, published models answered with joined premises.

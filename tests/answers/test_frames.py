@@ -72,7 +72,7 @@ def test_formatting_around_an_answer_is_removed(name: str, framed: str, held: st
     assert name in texts(framed, result_names=NAMES)[held]
 
 
-def test_every_kind_of_formatting_removed_from_answers_has_a_test_example() -> None:
+def test_every_kind_of_removable_formatting_has_a_test_example() -> None:
     assert {name for name, _, _ in EXAMPLES} | {REPLACED_SIGNS, NOT_RUN, MATHEMATICAL_NOTATION} == FRAME_NAMES
 
 
@@ -126,7 +126,7 @@ def test_full_stop_is_kept_if_right_answers_end_in_a_full_stop() -> None:
     assert "It is late" in texts('"It is late".', ends_in_full_stop=True)
 
 
-def test_translation_of_mathematical_notation_is_listed_among_removed_formatting() -> None:
+def test_translation_of_mathematical_notation_counts_as_removed_formatting() -> None:
     assert texts("10x^7", is_formula=True)["10x^7"] == (MATHEMATICAL_NOTATION,)
 
 

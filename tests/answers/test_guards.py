@@ -76,7 +76,7 @@ CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not
         *(pytest.param(task, True, marks=pytest.mark.slow) for task in GUARDS if task not in CALCULATED),
     ],
 )
-def test_verifiers_with_limited_parsing_score_hostile_answers_in_time(task: str, strict: bool) -> None:
+def test_verifiers_that_limit_parsing_do_not_hang_on_hostile_answers(task: str, strict: bool) -> None:
     """These answers would make the library's verifier hang, or exhaust its memory or stack."""
     entry = pickle.loads(_problem(task)[1])
     for text in burdens(task, entry["metadata"], str(entry["answer"])):
@@ -98,7 +98,7 @@ SNIPPETS = [
 
 
 @pytest.mark.parametrize("task", GUARDS)
-def test_verifiers_with_limited_parsing_never_execute_code_in_an_answer(task: str, tmp_path: Path) -> None:
+def test_verifiers_that_limit_parsing_never_execute_code_in_an_answer(task: str, tmp_path: Path) -> None:
     oracle = pickle.loads(_problem(task)[1])["answer"] or "x"
     for snippet in SNIPPETS:
         for form in ("{1}", "{0} + {1}", "[{1}]", "{1} or {0}", "{0}\n{1}"):
@@ -143,7 +143,7 @@ NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said 
     ],
     ids=["long list", "long object", "near objects"],
 )  # fmt: skip
-def test_long_codeio_outputs_get_the_library_score(oracle: str, answers: list[str]) -> None:
+def test_long_answers_to_codeio_problems_get_the_library_score(oracle: str, answers: list[str]) -> None:
     scores = [score("codeio", answer, answer=oracle) for answer in answers]
     assert scores == [library_score("codeio", answer, answer=oracle) for answer in answers]
 
@@ -156,7 +156,7 @@ def test_rubiks_cube_answer_with_more_than_2000_moves_is_wrong() -> None:
     assert score("rubiks_cube", f"{solution} {'R4 ' * (padding + 1)}") == 0.01
 
 
-def test_propositional_logic_answer_with_12_variables_scores_0_05() -> None:
+def test_propositional_logic_answer_with_12_variables_gets_a_score_of_0_05() -> None:
     assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
     assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0
 

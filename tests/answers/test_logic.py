@@ -82,7 +82,7 @@ def _follows(text: str, premises: list[str]) -> bool:
 
 
 @given(FORMULAS, PREMISES)
-def test_answer_that_follows_from_a_single_premise_is_no_conclusion(text: str, premises: list[str]) -> None:
+def test_answer_that_follows_from_a_single_premise_is_not_a_conclusion(text: str, premises: list[str]) -> None:
     if concludes(text, premises):
         assert _follows(text, premises)
         assert not any(_follows(text, [premise]) for premise in premises)

@@ -51,7 +51,7 @@ def test_guessed_answers_include_lines_of_the_question_and_a_grid_of_zeros() -> 
         ),
     ],
 )
-def test_guesses_for_a_task_are_added_to_the_guesses_for_all_tasks(
+def test_task_has_its_own_guesses_in_addition_to_the_common_guesses(
     task: str, metadata: dict[str, Any], guess: str
 ) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
@@ -59,7 +59,7 @@ def test_guesses_for_a_task_are_added_to_the_guesses_for_all_tasks(
     assert guess not in guesses(entry)
 
 
-def test_guesses_of_word_ladders_change_one_letter_per_step() -> None:
+def test_guessed_word_ladders_change_one_letter_per_step() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 
@@ -118,7 +118,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_guessed_answers_earn_at_most_the_score_for_a_correctly_formatted_answer(guess: str) -> None:
+def test_wrong_guesses_earn_at_most_the_score_for_the_right_format(guess: str) -> None:
     task, answers, params, earned = GUESSES[guess]
     scores = set(_scores(task, answers, **params))
     assert earned <= scores

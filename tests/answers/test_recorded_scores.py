@@ -72,7 +72,7 @@ def test_right_answers_are_accepted_in_every_notation_except_the_listed_ones() -
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
-def test_changed_answers_that_stay_right_are_listed_only_for_existing_tasks() -> None:
+def test_table_of_changes_that_keep_an_answer_right_names_only_existing_tasks() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways

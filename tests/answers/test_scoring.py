@@ -31,7 +31,7 @@ def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
     return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
 
 
-def test_partial_credit_is_reduced_by_the_score_of_the_question_as_answer() -> None:
+def test_partial_credit_is_reduced_by_the_score_for_repeating_the_question() -> None:
     scores = {"a b c d": 0.6, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
 
@@ -45,12 +45,12 @@ def test_verifier_scores_are_rescaled_only_with_strict_rewards() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_partial_credit_is_not_reduced_if_the_question_as_answer_scores_1() -> None:
+def test_partial_credit_is_not_reduced_if_repeating_the_question_scores_1() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
 
-def test_unparsable_answer_that_makes_the_verifier_raise_scores_zero() -> None:
+def test_unparsable_answer_scores_zero_if_the_verifier_raises() -> None:
     dataset: Any = FakeDataset(lambda answer: float(int(answer)))
     rules = AnswerRules(notations.factors)
     entry = pickle.dumps({**ENTRY, "answer": "3 \N{MULTIPLICATION SIGN} 3"})
@@ -61,7 +61,7 @@ def test_wrong_answer_that_makes_the_verifier_raise_scores_zero() -> None:
     assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
-def test_verifier_error_is_raised_with_library_rewards() -> None:
+def test_verifier_error_is_raised_if_library_rewards_are_on() -> None:
     dataset: Any = FakeDataset(float)
     entry = pickle.dumps({**ENTRY, "answer": "4"})
     with pytest.raises(ValueError, match="9/2"):
@@ -76,7 +76,7 @@ def test_verifier_error_is_raised_even_if_the_answer_is_a_wrong_number() -> None
         judged("6", "5", fail, type=numbers.number)
 
 
-def test_verifier_error_on_the_question_as_answer_is_ignored() -> None:
+def test_partial_credit_is_not_reduced_if_the_verifier_raises_on_the_question() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":
             raise SystemExit
@@ -85,7 +85,7 @@ def test_verifier_error_on_the_question_as_answer_is_ignored() -> None:
     assert scored("d c b", score) == pytest.approx(0.784)
 
 
-def test_answer_gets_the_highest_score_of_its_notations() -> None:
+def test_score_is_the_highest_score_among_the_notations_of_an_answer() -> None:
     assert scored("**d**", lambda answer: len(answer) / 10, accepts_forms=True, strict=False) == 0.5
 
 
@@ -107,7 +107,7 @@ def test_verifier_is_also_called_with_answer_tags_if_with_tags_is_set() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
-def test_verifier_error_is_ignored_if_another_notation_of_the_answer_is_scored() -> None:
+def test_verifier_error_on_one_notation_is_ignored_if_another_gets_a_score() -> None:
     assert scored("`5`", lambda answer: float(answer) / 10, accepts_forms=True) == pytest.approx(0.49)
 
 
@@ -199,7 +199,7 @@ def test_answer_in_more_than_100_nested_brackets_scores_zero(opening: str) -> No
     assert scores == [0.0, 0.05]
 
 
-def test_verifier_scores_101_brackets_if_the_task_has_no_answer_type() -> None:
+def test_answer_of_101_brackets_is_scored_if_the_task_has_no_answer_type() -> None:
     assert scored("[" * 101, lambda answer: 0.05) == 0.05
 
 
@@ -227,7 +227,7 @@ def test_partial_credit_is_capped_at_max_partial() -> None:
     assert judged("6", "5", lambda answer: 0.5, type=numbers.number, max_partial=0.01) == 0.01
 
 
-def test_plain_rewards_accept_other_notations_of_the_right_answer() -> None:
+def test_right_answer_in_another_notation_gets_full_score_with_plain_rewards() -> None:
     dataset: Any = FakeDataset(lambda answer: float(answer == "5"))
     entry = pickle.dumps({"question": "What is it?", "answer": "5", "metadata": {}})
     scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, accepts_forms=True, with_tags=False)

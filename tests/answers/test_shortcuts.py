@@ -25,7 +25,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_pieces_of_the_question_become_shortcut_answers() -> None:
+def test_shortcut_answers_include_parts_of_the_question() -> None:
     found = copies(QUESTION)
     assert found["the last line"] == "3 4"
     assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
@@ -34,7 +34,7 @@ def test_pieces_of_the_question_become_shortcut_answers() -> None:
     assert found["the last quotation"] == "no"
 
 
-def test_right_answer_with_all_numbers_replaced_by_a_constant_is_a_shortcut() -> None:
+def test_shortcut_answers_replace_every_number_by_a_constant() -> None:
     numbers = ("0", "1", "2", "5", "12", "nan")
     assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
 
@@ -50,13 +50,13 @@ def test_shortcut_answers_fill_the_empty_cells_of_a_board_by_simple_rules() -> N
     assert boards["empty cells filled with the highest legal digit"].splitlines()[1] == "2 3 1 4"
 
 
-def test_right_choice_for_a_board_with_one_empty_cell_is_the_value_of_the_cell() -> None:
+def test_answer_to_a_board_with_one_empty_cell_is_reduced_to_that_cell() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
 
 
-def test_boards_with_inequality_signs_are_filled_as_shortcut_answers() -> None:
+def test_empty_cells_of_boards_with_inequality_signs_are_filled() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["empty cells filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)
@@ -64,14 +64,14 @@ def test_boards_with_inequality_signs_are_filled_as_shortcut_answers() -> None:
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
-def test_no_board_is_filled_for_a_question_without_a_board(question: str) -> None:
+def test_no_filled_board_is_made_from_a_question_without_a_board(question: str) -> None:
     assert filled_boards(question) == {}
 
 
 @pytest.mark.parametrize(
     ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
 )
-def test_right_answer_with_all_numbers_replaced_by_zero_is_a_shortcut(answer: str, zeros: str | None) -> None:
+def test_zero_replaces_every_number_only_in_answers_that_are_mostly_numbers(answer: str, zeros: str | None) -> None:
     assert layouts(answer).get("0 for every number") == zeros
 
 

@@ -140,7 +140,7 @@ def test_process_command_raises_if_another_program_wrote_the_existing_parquet_fi
         check_path(str(path))
 
 
-def test_process_command_accepts_a_parquet_file_that_an_earlier_run_wrote(tmp_path: Path) -> None:
+def test_process_command_accepts_a_parquet_file_of_an_earlier_run_as_its_output(tmp_path: Path) -> None:
     path = tmp_path / "groups.parquet"
     path.write_bytes(b"PAR1")
     header_path(tmp_path / "groups.jsonl").write_text("{}")

@@ -118,16 +118,16 @@ def test_settings_that_the_command_ignores_are_listed_at_launch(tmp_path: Path, 
     assert list(found) == ignored
 
 
-def test_eval_seed_of_a_config_file_is_ignored_with_a_preset(tmp_path: Path) -> None:
+def test_eval_seed_in_a_config_file_is_ignored_if_a_preset_is_set(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5, eval_preset: rg-easy}").ignored == ["env.eval_seed"]
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
 
 
-def test_launcher_does_not_report_ignored_settings_that_the_config_class_reports(tmp_path: Path) -> None:
+def test_launcher_omits_ignored_settings_that_the_config_class_reports(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 
-def test_atropos_server_config_is_converted_and_gets_the_server_type_auto(tmp_path: Path) -> None:
+def test_converted_atropos_server_config_has_the_server_type_auto(tmp_path: Path) -> None:
     class Own(ReasoningGymEnv):
         @classmethod
         def config_init(cls) -> Any:

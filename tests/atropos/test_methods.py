@@ -242,7 +242,7 @@ class Text:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_requests_go_to_a_server_that_replaces_another_in_the_server_manager(
+async def test_requests_go_to_the_new_server_after_the_old_server_is_replaced(
     make_client: MakeClient, place: int
 ) -> None:
     config = APIServerConfig(server_type="openai", base_url="http://127.0.0.1:9/v1", api_key="x")
@@ -283,7 +283,7 @@ async def test_fake_server_needs_only_one_completion_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_method_of_a_mock_server_is_chosen_by_the_expected_reply_format(chat: ChatFormat, kind: ReplyKind) -> None:
+def test_reply_kind_of_a_mock_server_is_the_expected_reply_kind(chat: ChatFormat, kind: ReplyKind) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 

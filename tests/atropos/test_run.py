@@ -82,7 +82,7 @@ async def test_unwritable_dumps_folder_raises(tokenizer: Any, tmp_path: Path) ->
         await run.lifetime.start_dumps()
 
 
-async def test_group_packed_as_lists_has_the_same_numbers_as_its_rollouts(tokenizer: Any) -> None:
+async def test_packed_lists_equal_the_tokens_masks_and_logprobs_of_the_rollouts(tokenizer: Any) -> None:
     """Rollouts may begin differently, because a subclass may change them."""
     rollouts = [
         Rollout("", array("i", [*prompt, 7, 8]), array("i", [*masks, 7, 8]), array("d", [1.0, 1.0, -0.5, 0.0]), "stop")
@@ -134,7 +134,7 @@ async def test_next_checkpoint_waits_until_the_previous_checkpoint_is_written(sa
     await cancel_all([saving])
 
 
-async def test_failure_to_collect_subclass_state_does_not_prevent_later_checkpoints(
+async def test_later_checkpoints_are_saved_after_collecting_subclass_state_raised(
     saving_run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     saving_run.lifetime._collect_state = lambda: 1 // 0

@@ -33,7 +33,7 @@ def test_soak_benchmark_reports_scored_problems_that_the_next_run_serves_again(t
     assert list(put_back(runs, killed=[])) == [(12, (0.0, 1.0))]
 
 
-def test_soak_benchmark_does_not_report_groups_that_only_the_last_run_scored(tmp_path: Path) -> None:
+def test_soak_benchmark_accepts_problems_that_only_the_last_run_scored(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1]), run(tmp_path / "second", [1], scored=[1])]
     assert list(put_back(runs, killed=[])) == []
 

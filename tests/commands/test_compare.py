@@ -146,7 +146,7 @@ def test_error_names_differing_settings_if_evaluations_share_no_problem(
     assert str(refusal.value).endswith("evaluate both models with the same tasks, seed and release of reasoning-gym")
 
 
-def test_compare_command_shortens_long_values_of_different_settings(
+def test_compare_command_shortens_long_values_of_settings_that_differ(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [f"task{number}" for number in range(100)]

@@ -179,7 +179,7 @@ def test_completion_broken_off_by_the_server_is_counted_as_failed(
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]], ids=["table", "json"])
-def test_results_note_explains_answers_that_the_server_put_into_the_reasoning(
+def test_results_say_that_the_server_returned_answers_as_reasoning(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, words: list[str]
 ) -> None:
     assert evaluate(folder, "parsed", "--base-url", url, "--tasks", "exact", "--limit", "2", *words) == 0
@@ -189,7 +189,7 @@ def test_results_note_explains_answers_that_the_server_put_into_the_reasoning(
 
 
 @pytest.mark.parametrize("model", ["filtered", "refuses"])
-def test_completion_refused_by_the_model_or_a_filter_is_scored_with_reason_refused(
+def test_completion_refused_by_the_model_or_a_filter_gets_the_reason_refused(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     assert evaluate(folder, model, "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
@@ -315,7 +315,7 @@ def test_evaluate_command_reports_training_settings_as_ignored(
 
 
 @pytest.mark.parametrize("only", ["--dry-run", "--print-config"])
-def test_dry_run_and_printing_the_config_report_ignored_settings(
+def test_ignored_settings_are_reported_even_if_nothing_is_evaluated(
     folder: Path, caplog: pytest.LogCaptureFixture, only: str
 ) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", "--env.group_size", "8", only) == 0
@@ -352,7 +352,7 @@ def test_max_tokens_option_limits_completions(
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_evaluate_raises_if_the_score_is_lower_than_fail_under_allows(score: float | None, fails: bool) -> None:
+def test_evaluate_raises_if_the_mean_score_is_below_the_minimum(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
         check_score(results_with(mean_score=score), 0.8, None)
 
@@ -361,7 +361,7 @@ def test_evaluate_raises_if_the_score_is_lower_than_fail_under_allows(score: flo
     ("failed", "least", "most_failed", "fails"),
     [(6, 0.8, None, True), (6, None, None, False), (6, None, 0.7, True), (6, 0.8, 0.8, False), (0, 0.8, None, False)],
 )
-def test_evaluate_raises_if_more_completions_fail_than_max_failed_allows(
+def test_evaluate_raises_if_more_completions_fail_than_allowed(
     failed: int, least: float | None, most_failed: float | None, fails: bool
 ) -> None:
     said = r"--max-failed: 6 of 8 completions failed \(75%\), more than the allowed "

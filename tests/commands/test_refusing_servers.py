@@ -88,9 +88,7 @@ def refuse_temperature(request: Request) -> str | None:
     return said if "temperature" in request else None
 
 
-def test_sent_parameters_and_changes_after_refusals_are_recorded_in_the_results(
-    server: RefusingServer, evaluate: Evaluate
-) -> None:
+def test_results_record_which_parameters_were_sent_after_a_refusal(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = refuse_temperature
     results = evaluate()
     assert results["settings"]["eval_temperature"] == 0.6
@@ -296,7 +294,7 @@ def test_compare_command_lists_different_chat_template_options(
     assert "chat_template_kwargs" in capsys.readouterr().out
 
 
-def test_compare_command_lists_different_sent_parameters(
+def test_compare_command_lists_request_parameters_that_differ(
     server: RefusingServer, evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate(model="a")

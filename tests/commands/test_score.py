@@ -49,7 +49,7 @@ def test_score_command_accepts_a_problem_reference(folder: Path, capsys: pytest.
         score_command([name, "<answer>21</answer>", "--level", "0.5"], folder)
 
 
-def test_score_command_shows_the_library_answer_beside_its_correction() -> None:
+def test_score_command_shows_a_wrong_library_answer_and_its_correction() -> None:
     problem = replace(make_problem(), answer="2", metadata_json='{"library_answer": "3"}')
     assert show_answer(problem) == "2   (corrected: reasoning-gym's own answer is 3)"
     assert problem_as_json(problem)["library_answer"] == "3"

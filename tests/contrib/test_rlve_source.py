@@ -130,7 +130,7 @@ async def test_level_sets_parameters_of_rlve_tasks(
 
 
 @on_module_loop
-async def test_rewards_of_an_rlve_verifier_are_clipped_to_0_and_1(session: Session[Any]) -> None:
+async def test_rewards_of_an_rlve_verifier_are_clipped_to_the_range_from_0_to_1(session: Session[Any]) -> None:
     problem = await session.make("rlve/Doubling", 5, level=0.5)
     answers = [problem.answer, "0", "-1", "-2", "prose", "-3"]
     verdicts = await session.judge(problem, [f"<answer>{answer}</answer>" for answer in answers])

@@ -77,11 +77,11 @@ def test_keep_option_selects_the_completions_that_become_training_rows(
     assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
-def test_setting_keep_to_best_writes_no_row_for_wrong_completions(path: Path) -> None:
+def test_no_row_is_written_for_wrong_completions_if_only_the_best_are_kept(path: Path) -> None:
     assert kept(path, line(WRONG, WRONG), keep=Keep.BEST) == []
 
 
-def test_setting_keep_to_pairs_writes_the_best_and_the_worst_completion(path: Path) -> None:
+def test_training_pair_contains_the_best_and_the_worst_completion(path: Path) -> None:
     [pair] = kept(path, line(WRONG, RIGHT, ALSO_RIGHT), line(RIGHT, seed=6), keep=Keep.PAIRS)
     assert pair["prompt"] == [{"role": "user", "content": "the question of 5"}]
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["right", "wrong"]

@@ -102,7 +102,7 @@ def test_file_names_of_dumps_are_recognised(kind: DumpKind, number: int) -> None
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".part", ".bak"])
-def test_is_dump_returns_false_for_other_file_names(suffix: str) -> None:
+def test_file_without_a_dump_name_is_not_a_dump(suffix: str) -> None:
     assert not is_dump(PASSED.path(Path("folder"), "a_1.b", 0).with_suffix(f".jsonl{suffix}"))
     assert not is_dump(Path(f"x_0000.jsonl{suffix}"))
     assert not is_dump(Path("x_0000.jsonl"))

@@ -305,7 +305,7 @@ def test_evaluate_command_from_the_docs_with_a_preset_writes_results(evaluation:
     assert len(results["tasks"]) > 90
 
 
-def test_evaluate_command_from_the_docs_with_a_limit_prints_a_mean_score(newcomer: Newcomer) -> None:
+def test_documented_evaluate_command_prints_a_mean_score(newcomer: Newcomer) -> None:
     replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
@@ -330,7 +330,7 @@ def test_compare_command_from_the_docs_compares_evaluations(
 
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
-def test_tasks_score_and_settings_commands_from_the_docs_print_output(
+def test_documented_commands_that_show_tasks_or_scores_or_settings_print_output(
     newcomer: Newcomer, command: str, said: str
 ) -> None:
     names = {"Qwen/Qwen3-8B": TOKENIZER, **OWN_TASK}

@@ -14,7 +14,9 @@ each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
 
 
 @pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_preset_has_the_published_number_of_tasks(name: str, tasks: int, asked: int, comparable: int) -> None:
+def test_preset_has_as_many_tasks_as_the_published_evaluation(
+    name: str, tasks: int, asked: int, comparable: int
+) -> None:
     preset = load_published(name)
     assert len(preset.tasks) == tasks
     assert tasks - len(preset.other_questions) == asked
@@ -22,7 +24,7 @@ def test_preset_has_the_published_number_of_tasks(name: str, tasks: int, asked: 
 
 
 @each_preset
-def test_published_preset_lists_exceptions_only_for_its_own_tasks(name: str) -> None:
+def test_published_preset_lists_deviations_only_for_its_own_tasks(name: str) -> None:
     preset = load_published(name)
     assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
     assert preset.source

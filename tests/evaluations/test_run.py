@@ -158,7 +158,7 @@ async def test_eval_repeats_setting_samples_several_completions_per_problem(eval
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
 
 
-async def test_library_score_is_the_score_that_the_library_gives_to_the_last_answer(evaluate: Any) -> None:
+async def test_library_score_is_computed_for_the_last_answer_in_a_completion(evaluate: Any) -> None:
     thinking = "<think><answer>0.25</answer></think>"
     texts = (f"{thinking}<answer>1</answer>", f"<answer>1</answer>{thinking}", "<answer>1")
     _, results = await evaluate(*texts, preset=True)
@@ -175,7 +175,7 @@ async def test_library_score_is_the_score_that_the_library_gives_to_the_last_ans
         ("long", DropReason.PROMPT_TOO_LONG),
     ],
 )
-async def test_dropped_problem_is_not_scored_zero(evaluate: Any, question: str, dropped: DropReason) -> None:
+async def test_dropped_problem_gets_no_score(evaluate: Any, question: str, dropped: DropReason) -> None:
     session, (first, second, third) = await evaluate("1.0", question, "0.5", repeats=2)
     assert [first.group.scores, second.group.scores, third.group.scores] == [(1.0, 1.0), (), (0.5, 0.5)]
     assert (second.failed, second.dropped) == (2, dropped)

@@ -97,7 +97,7 @@ RIG_ROW = Protocol("made-up", "/v1/samples", lambda body: True, in_common_words,
 
 
 @pytest.mark.parametrize("kind", ["made-up", "auto"])
-async def test_group_is_collected_with_a_reply_format_added_in_the_documented_way(
+async def test_group_is_collected_with_a_custom_reply_format(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
 ) -> None:
     env = await make_env(kind)

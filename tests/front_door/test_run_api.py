@@ -117,7 +117,9 @@ def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
 ServeGroups = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-async def test_checkpoint_data_of_a_subclass_is_restored_on_resume(resume: MakeEnv, serve: ServeGroups) -> None:
+async def test_checkpoint_data_of_an_environment_subclass_is_restored_on_resume(
+    resume: MakeEnv, serve: ServeGroups
+) -> None:
     first = await resume(0)
     await serve(first, 8)
     first.save_checkpoint(STEP, {"mine": [1, 2]})

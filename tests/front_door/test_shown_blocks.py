@@ -171,7 +171,7 @@ def test_every_shell_line_of_the_docs_is_run_by_a_test() -> None:
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 
-def test_every_code_block_that_the_tests_skip_is_in_the_docs() -> None:
+def test_every_skipped_code_block_exists_in_the_docs() -> None:
     assert [word for word in NOT_HERE if not any(word in block.text for block in BLOCKS)] == []
 
 

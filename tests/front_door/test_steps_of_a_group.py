@@ -138,7 +138,7 @@ async def test_delivered_group_is_no_longer_in_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_group_is_no_longer_in_flight_after_an_overridden_send_method_gets_it(sending: Any) -> None:
+async def test_group_sent_by_a_replaced_send_method_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)

@@ -107,7 +107,7 @@ def test_retry_after_header_with_a_date_is_read() -> None:
 
 
 @pytest.mark.parametrize("sent", ["Fri, 01 Jan 2100 00:00:00 GMT", "Mon, 01 Jan 2001 00:00:00 GMT"])
-def test_server_clock_decides_how_long_to_wait_for_a_retry_after_date(sent: str) -> None:
+def test_date_in_the_retry_after_header_is_compared_with_the_server_clock(sent: str) -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": sent.replace("00:00:00", "00:00:07"), "Date": sent}
     assert explain_failure(error).retry_after_s == 7.0
@@ -169,7 +169,7 @@ def history(**fields: Any) -> History:
         (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
     ],
 )
-def test_earlier_failures_decide_whether_a_failed_request_is_retried(
+def test_failed_request_is_retried_unless_earlier_failures_exceed_a_limit(
     failure: Failure, met: History, limits: Timeouts, expected: float | str
 ) -> None:
     decision = decide(failure, met, limits)
@@ -257,7 +257,7 @@ async def test_refused_requests_are_logged_again_during_a_long_pause_before_a_re
     )
 
 
-async def test_outage_limit_excludes_the_time_while_no_server_can_be_reached() -> None:
+async def test_limit_for_failing_requests_excludes_time_without_a_reachable_server() -> None:
     now_s = 0.0
 
     async def ask(missing: int) -> list[Rollout]:

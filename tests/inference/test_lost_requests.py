@@ -195,7 +195,7 @@ async def test_request_sent_after_an_outage_does_not_count_as_lost(connections: 
     assert await outcome(kept) == "waits"
 
 
-async def test_waiting_request_is_lost_if_a_later_request_is_answered_after_an_outage(connections: Connections) -> None:
+async def test_waiting_request_counts_as_lost_if_a_request_after_the_outage_succeeds(connections: Connections) -> None:
     reachability = Reachability(URL)
     lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(ConnectionRefusedError(111, "refused"))

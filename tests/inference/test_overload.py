@@ -105,7 +105,7 @@ async def test_overload_reply_marks_the_server_as_busy(reply_format: ReplyFormat
 
 
 @pytest.mark.parametrize(("reply_format", "body"), OF_FORMATS)
-async def test_overload_error_in_place_of_the_only_completion_is_recognised(
+async def test_overload_error_returned_as_the_only_completion_is_recognised(
     reply_format: ReplyFormat, body: Any
 ) -> None:
     async with Answers((200, body)).server as listening:

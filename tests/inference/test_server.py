@@ -318,7 +318,7 @@ async def test_server_check_raises_if_the_server_interrupts_a_completion(server:
             await model.check(0.0)
 
 
-async def test_reply_without_finish_reason_is_accepted_if_earlier_ones_also_lacked_it(server: Server) -> None:
+async def test_reply_without_finish_reason_is_accepted_if_no_earlier_reply_had_one(server: Server) -> None:
     """Some servers never send a finish reason."""
     server.answers = [{"choices": [{"message": {"content": "yes"}}]}]
     async with client(server) as model:
@@ -326,7 +326,7 @@ async def test_reply_without_finish_reason_is_accepted_if_earlier_ones_also_lack
     assert rollout.ending is Ending.FINISHED
 
 
-async def test_request_is_retried_if_its_reply_lacks_the_finish_reason_of_earlier_ones(server: Server) -> None:
+async def test_request_is_retried_if_only_its_reply_lacks_a_finish_reason(server: Server) -> None:
     """LMDeploy omits the finish reason only if a request was aborted."""
     cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
     server.answers = [REPLY, cut_short, REPLY]
@@ -349,7 +349,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("choice", REFUSED)
-async def test_completion_has_the_ending_refused_if_the_model_refuses_to_answer(server: Server, choice: Any) -> None:
+async def test_completion_counts_as_refused_if_the_model_refuses_to_answer(server: Server, choice: Any) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server) as model:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
@@ -483,7 +483,7 @@ async def test_completions_of_an_openai_server_are_returned_as_text(server: Serv
     assert {"messages", "chat_template_kwargs"}.isdisjoint(server.requests[0])
 
 
-async def test_stop_string_is_not_sent_again_if_the_server_removes_it_from_replies(
+async def test_later_requests_omit_a_stop_string_that_the_server_removes_from_replies(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.keeps_stop = False
@@ -524,7 +524,7 @@ async def test_server_type_is_detected_from_the_reply_to_the_first_request(
 @pytest.mark.parametrize(
     ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
 )
-async def test_server_type_stays_auto_after_an_error_other_than_an_unknown_route(
+async def test_server_type_stays_auto_unless_the_server_reports_an_unknown_route(
     server: Server, status: int, message: str
 ) -> None:
     server.answers = [(status, refusal(message), {})]

@@ -27,7 +27,7 @@ def honest_rewards(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=env)
 
 
-def test_honest_rewards_benchmark_trains_every_reward_variant(tmp_path: Path) -> None:
+def test_honest_rewards_benchmark_trains_a_model_with_every_reward_variant(tmp_path: Path) -> None:
     done = honest_rewards(tmp_path, "--arms", *ARMS, "--steps", "2", "--interval", "1")
     assert done.returncode == 0, done.stderr
     assert list(json.loads(done.stdout.splitlines()[-1])) == ARMS

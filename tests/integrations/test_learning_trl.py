@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
-def test_learning_benchmark_trains_once_for_each_way_to_select_training_rows(tmp_path: Path) -> None:
+def test_learning_benchmark_trains_once_per_method_of_row_selection(tmp_path: Path) -> None:
     sizes = ["--seeds", "1", "--steps", "2", "--batch", "16", "--tests", "2", "--warm-steps", "2", "--interval", "1"]
     ways = ["--rows", "adaptive", "curriculum", "--also", "lcm"]
     command = [sys.executable, "-m", "benchmarks.learning_trl", "--folder", str(tmp_path)]

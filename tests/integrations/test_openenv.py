@@ -241,7 +241,7 @@ def test_openenv_state_has_the_problem_reference(socket: Socket) -> None:
 
 
 @pytest.mark.parametrize("text", ["<answer>no</answer>", 42, 4.5, True, [1, 2], "", "\ud800", "x" * 3_000_000])
-def test_openenv_step_accepts_any_string_or_number_as_text(socket: Socket, text: object) -> None:
+def test_text_of_an_openenv_step_may_be_a_string_or_number_or_list(socket: Socket, text: object) -> None:
     socket.ask("reset", {"task": "gcd", "seed": 3})
     reply = socket.ask("step", {"text": text})
     assert reply["type"] == "observation", str(reply)[:300]
@@ -331,9 +331,7 @@ def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: So
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_openenv_problem_of_a_training_index_equals_the_problem_of_that_seed(
-    server: RunningServer, socket: Socket
-) -> None:
+def test_training_index_of_openenv_is_used_as_the_seed(server: RunningServer, socket: Socket) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
         "id": "train-9",
         "split": "train",

@@ -58,7 +58,7 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("skill", [1.0, 0.0])
-def test_command_of_the_verifiers_library_scores_rollouts(tmp_path: Path, skill: float) -> None:
+def test_documented_vf_eval_command_scores_rollouts(tmp_path: Path, skill: float) -> None:
     with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
         traces = evaluate(server, tmp_path)
     assert [error["message"] for trace in traces for error in trace["errors"]] == []

@@ -93,13 +93,13 @@ async def test_client_waits_for_the_retry_after_time_that_the_judge_requests() -
 
 
 @pytest.mark.parametrize("retry_after", [None, "99999", "-1"])
-async def test_busy_judge_raises_after_the_timeout(retry_after: str | None) -> None:
+async def test_client_raises_after_the_timeout_if_the_judge_is_busy(retry_after: str | None) -> None:
     async with client_of(Foreign((429, {"error": "busy"}, retry_after)), timeout_s=0.3) as client:
         with pytest.raises(ScoringError, match=r"timeout after 0.3 s; the last reply: busy"):
             await client.judge("x", TEXTS)
 
 
-async def test_silent_judge_raises_after_the_timeout() -> None:
+async def test_client_raises_after_the_timeout_if_the_judge_is_silent() -> None:
     class Silent(Foreign):
         async def score(self, request: web.Request) -> web.StreamResponse:
             await asyncio.sleep(0.5)
@@ -110,7 +110,7 @@ async def test_silent_judge_raises_after_the_timeout() -> None:
             await client.judge("x", TEXTS)
 
 
-async def test_unreachable_judge_raises_after_the_timeout() -> None:
+async def test_client_raises_after_the_timeout_if_the_judge_is_unreachable() -> None:
     client = JudgeClient(f"http://127.0.0.1:{unused_port()}", 0.2)
     with pytest.raises(ScoringError):
         await client.judge("x", TEXTS)
@@ -135,13 +135,13 @@ async def test_unreachable_judge_raises_after_the_timeout() -> None:
         {"verdicts": [ROW, {**ROW, "answer": 7}]},
     ],
 )
-async def test_invalid_verdicts_of_the_judge_raise(body: Any) -> None:
+async def test_client_raises_if_the_judge_returns_invalid_verdicts(body: Any) -> None:
     async with client_of(Foreign((200, body, None))) as client:
         with pytest.raises(ScoringError):
             await client.judge("x", TEXTS)
 
 
-async def test_internal_error_of_the_judge_raises_without_retry() -> None:
+async def test_client_raises_without_retry_after_an_internal_error_of_the_judge() -> None:
     foreign = Foreign((500, {"error": "an internal error"}, "5"))
     async with client_of(foreign) as client:
         with pytest.raises(ScoringError, match="an internal error"):
@@ -150,7 +150,7 @@ async def test_internal_error_of_the_judge_raises_without_retry() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
-async def test_request_refused_by_the_judge_raises(status: int) -> None:
+async def test_client_raises_if_the_judge_refuses_the_request(status: int) -> None:
     async with client_of(Foreign((status, {"error": "a wrong token"}, None))) as client:
         with pytest.raises(ReasoningEnvError, match="refused the request: a wrong token"):
             await client.judge("x", TEXTS)

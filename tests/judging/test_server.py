@@ -156,7 +156,7 @@ def test_completion_is_the_text_after_the_prompt_in_the_query_field(query: str) 
     assert completion_behind(PROMPT, query) == "right"
 
 
-def test_completion_in_the_query_field_may_repeat_the_prompt() -> None:
+def test_completion_that_repeats_the_prompt_is_returned_whole() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
@@ -164,21 +164,21 @@ def test_completion_is_found_if_the_query_field_lacks_spaces_before_the_prompt()
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_no_completion_is_found_if_the_query_field_has_long_text_before_the_prompt() -> None:
+def test_no_completion_is_found_behind_a_prompt_that_follows_long_text() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
-def test_completion_is_found_in_the_query_field_after_a_repetitive_prompt() -> None:
+def test_completion_is_found_behind_a_prompt_that_repeats_itself() -> None:
     example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
     asked = "Count. " + example + "24 " + example
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_no_completion_is_found_in_the_query_field_if_the_prompt_is_blank() -> None:
+def test_no_completion_is_found_behind_a_blank_prompt() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_request_whose_query_field_lacks_its_prompt_returns_422(client: Client) -> None:
+async def test_request_returns_422_if_its_query_does_not_contain_the_prompt(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 does not contain the end of prompt 0" in await error_of(reply)
@@ -471,7 +471,7 @@ async def test_client_disconnect_cancels_the_judging() -> None:
         await asyncio.wait_for(judge.cancelled.wait(), PATIENCE_S)
 
 
-async def test_server_shutdown_does_not_wait_for_requests() -> None:
+async def test_server_shutdown_does_not_wait_for_unfinished_requests() -> None:
     judge = SlowJudge()
     began = time.monotonic()
     async with serving(judge) as served:

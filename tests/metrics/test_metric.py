@@ -89,7 +89,7 @@ def test_mean_metric_is_not_reported_if_there_are_no_values() -> None:
     assert scraped(mean) == ["reasoning_train_score_count 0.0", "reasoning_train_score_sum 0.0"]
 
 
-def test_metric_of_an_unknown_current_value_is_not_reported() -> None:
+def test_metric_is_not_reported_if_its_current_value_is_unknown() -> None:
     assert list(read([Metric[None]("trainer/step", Kind.NOW, "words", lambda _: None)], None)) == []
 
 

@@ -37,7 +37,7 @@ PENALISED = make_rollout(1.0, reward=0.0)
         (1.0, None, False, "right"),
     ],
 )
-def test_score_and_reason_and_truncation_decide_the_outcome_of_a_rollout(
+def test_rollout_outcome_depends_on_score_and_verdict_reason_and_truncation(
     score: float, reason: str | None, cut: bool, word: str
 ) -> None:
     assert outcome(score, reason, cut=cut) == word
@@ -74,7 +74,7 @@ def test_every_verdict_reason_maps_to_an_outcome(reason: Reason, cut: bool) -> N
         ([WRONG], GroupOutcome.WITH_SIGNAL),
     ],
 )
-def test_outcome_of_a_group_depends_on_its_scores(rollouts: list[Rollout], word: GroupOutcome) -> None:
+def test_group_outcome_says_whether_the_rewards_are_equal(rollouts: list[Rollout], word: GroupOutcome) -> None:
     assert outcome_of_group(make_group(rollouts)) is word
 
 
@@ -85,6 +85,6 @@ def test_tally_records_count_sum_and_maximum_of_the_added_values() -> None:
     assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
 
 
-def test_group_with_equal_rewards_but_unequal_scores_has_the_outcome_all_equal() -> None:
+def test_group_with_equal_rewards_but_unequal_scores_counts_as_all_equal() -> None:
     rollouts = [make_rollout(1.0, reward=0.5), HALF]
     assert outcome_of_group(make_group(rollouts)) is GroupOutcome.ALL_EQUAL

@@ -75,7 +75,7 @@ def test_evaluation_of_the_composite_task_uses_the_same_member_tasks_as_training
     }
 
 
-def test_setting_eval_level_to_training_raises_if_eval_preset_is_set() -> None:
+def test_plan_raises_if_eval_level_and_eval_preset_are_both_set() -> None:
     with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_level"):
         plan(eval_preset="rg-easy", eval_level="training")
 

@@ -227,13 +227,13 @@ VAST = "count_bits"
 """A task with so many questions that no evaluation set repeats one."""
 
 
-async def test_no_question_is_held_out_of_training_for_a_task_that_never_repeats_one() -> None:
+async def test_no_question_is_held_out_of_training_if_the_task_never_repeats_a_question() -> None:
     workers = FakeWorkers(question_of)
     assert not await make_set(workers, [VAST]).has_question(make_problem(VAST, question="question 1"))
     assert workers.specs == []
 
 
-async def test_evaluation_questions_of_a_large_task_are_held_out_if_it_has_task_params() -> None:
+async def test_questions_are_held_out_of_training_if_task_params_limit_a_large_task() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(VAST, question=question))

@@ -103,7 +103,7 @@ async def test_task_params_are_checked_at_the_training_level(fields: dict[str, A
     ]
 
 
-async def test_task_params_are_checked_at_the_evaluation_level() -> None:
+async def test_task_params_are_checked_at_the_difficulty_level_of_the_evaluation() -> None:
     checker = LibraryChecker()
     settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_level="training", complexity_level=0.75)
     await plan_tasks(settings, LIBRARY, checker)

@@ -88,7 +88,7 @@ async def test_answer_to_a_preset_problem_gets_a_library_score_and_a_strict_scor
 
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task", "number"), [("rg-easy", "aiw", 1), ("rg-easy", "knight_swap", 10)])
-async def test_only_plain_rewards_accept_a_published_answer_that_was_corrected(
+async def test_wrong_published_answer_gets_full_score_only_with_plain_rewards(
     library: Library, preset: str, task: str, number: int
 ) -> None:
     problem = (await make(library[0], preset, task, samples=number + 1))[number]
@@ -120,7 +120,7 @@ async def test_preset_problem_stays_the_same_if_a_worker_is_killed() -> None:
     assert len({spec.seed for spec in workers.specs}) == 1
 
 
-async def test_preset_questions_are_held_out_of_training_even_for_large_tasks() -> None:
+async def test_training_excludes_preset_questions_even_in_tasks_with_many_questions() -> None:
     """Training may sample the seeds that a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)

@@ -116,7 +116,7 @@ def test_sampled_problem_has_the_params_of_its_task() -> None:
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
 
-def test_attempts_at_one_problem_index_draw_different_tasks() -> None:
+def test_repeated_draws_for_one_problem_index_give_different_tasks() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
@@ -167,7 +167,7 @@ def test_task_whose_groups_have_unequal_scores_is_sampled_more_often() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_whose_groups_have_equal_scores_is_still_drawn_at_a_minimum_rate() -> None:
+def test_task_with_equal_scores_in_every_group_is_still_drawn_at_a_minimum_rate() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(600), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_SHARE / len(TASKS)
@@ -216,7 +216,7 @@ def test_weighted_choice_returns_an_item_for_every_random_number(weights: dict[s
     assert pick(weights, number) in weights
 
 
-def test_random_levels_stay_below_the_lowest_level_excluded_for_a_task() -> None:
+def test_random_levels_stay_below_every_excluded_level_of_a_task() -> None:
     sampler = make_sampler()
     sampler.exclude_levels("maze", 0.5)
     sampler.exclude_levels("maze", 0.75)

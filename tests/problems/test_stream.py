@@ -155,7 +155,7 @@ async def test_stream_counts_problems_that_workers_made_at_another_level(
     assert [record.args for record in caplog.records if "has no problems of level" in record.msg] == [("a", 1.0, 0.5)]
 
 
-async def test_number_of_prefetched_problems_grows_with_the_number_in_flight(make_stream: MakeStream) -> None:
+async def test_stream_prefetches_more_problems_if_more_are_in_flight(make_stream: MakeStream) -> None:
     sampler = Sampler()
     stream = make_stream(sampler=sampler)
     stream.min_ahead, stream.max_ahead = 2, 5
@@ -256,7 +256,7 @@ async def test_stream_raises_if_every_task_is_quarantined(make_stream: MakeStrea
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_closing_a_stream_keeps_its_state_if_a_problem_failed_repeatedly(
+async def test_closing_a_stream_leaves_the_state_unchanged_after_repeated_failures(
     make_stream: MakeStream,
 ) -> None:
     workers = Held()

@@ -93,7 +93,7 @@ def test_end_of_turn_token_is_found_in_the_chat_template(
     assert chat.strip_end_of_turn("one") == "one"
 
 
-def test_reply_can_end_with_two_end_of_turn_tokens(tokenizer: Any) -> None:
+def test_reply_can_end_with_two_end_of_turn_tokens_in_a_row(tokenizer: Any) -> None:
     template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
     chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
     assert chat.end_of_turn == "<|reply_end|><|im_end|>"
@@ -101,7 +101,7 @@ def test_reply_can_end_with_two_end_of_turn_tokens(tokenizer: Any) -> None:
     assert chat.strip_end_of_turn("5<|im_end|>") == chat.strip_end_of_turn("5<|reply_end|><|im_end|>") == "5"
 
 
-def test_token_that_begins_the_next_turn_becomes_the_end_of_turn_token(tokenizer: Any) -> None:
+def test_token_that_begins_the_next_turn_is_taken_as_the_end_of_turn_token(tokenizer: Any) -> None:
     template = (
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>{% endif %}"

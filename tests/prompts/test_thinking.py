@@ -95,16 +95,16 @@ def test_answers_outside_the_final_channel_are_ignored() -> None:
     assert "answer" not in split_thinking(text, CHANNELS).text
 
 
-def test_setting_thinking_to_none_removes_nothing_from_completions() -> None:
+def test_thinking_setting_none_removes_nothing_from_completions() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_setting_thinking_to_auto_selects_think_tags_and_formats_of_the_model() -> None:
+def test_auto_thinking_selects_think_tags_and_the_format_of_the_model() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 
 
-def test_setting_thinking_to_a_format_selects_only_that_format() -> None:
+def test_thinking_setting_that_names_a_format_selects_only_that_format() -> None:
     assert choose_thinking("kimi", FORMATS).names == ("kimi",)
 
 

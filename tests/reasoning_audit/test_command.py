@@ -146,7 +146,7 @@ def test_audit_command_uses_the_rewards_setting(
         ["chain_sum"],
     ],
 )
-def test_error_names_the_wrong_audit_option(run: Run, argv: list[str]) -> None:
+def test_invalid_audit_option_is_named_in_the_error(run: Run, argv: list[str]) -> None:
     with pytest.raises(ConfigError, match=argv[0]):
         run(*argv)
 

@@ -100,7 +100,7 @@ async def test_audit_finds_equal_questions_with_different_reference_answers(
 
 
 @pytest.mark.asyncio
-async def test_audit_scores_no_more_attack_answers_after_an_attack_answer_times_out() -> None:
+async def test_audit_stops_scoring_attack_answers_after_one_of_them_times_out() -> None:
     def verify(problem: Problem, answer: str) -> Verdict:
         return _watched(_is_right, problem, answer) if len(answer) < 5 else Verdict(0.0, Reason.TIMEOUT, answer)
 

@@ -154,7 +154,7 @@ def test_finding_on_a_task_left_out_of_training_has_low_severity() -> None:
     assert "left out" not in _found(BAD)[0].detail
 
 
-def test_rejected_right_answer_has_high_severity_even_outside_training() -> None:
+def test_rejected_right_answer_has_high_severity_even_if_training_omits_the_task() -> None:
     findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
     assert [one.severity for one in findings] == [Severity.HIGH]
 

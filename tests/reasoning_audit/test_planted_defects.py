@@ -40,7 +40,7 @@ def test_audit_finds_dependence_on_the_hash_seed(tmp_path: Path) -> None:
     assert Defect.PROCESSES_DIFFER in {finding["defect"] for finding in findings}
 
 
-def test_all_but_two_kinds_of_defect_are_planted_in_a_test_task() -> None:
+def test_every_kind_of_defect_except_two_is_planted_in_a_test_task() -> None:
     text = MODULE.read_text()
     assert {defect for defect in Defect if f'"{defect.value}": ((' not in text} == {
         Defect.VERIFIER_FAILS,

@@ -86,7 +86,7 @@ def test_wrong_answers_are_derived_from_the_reference_answer(answer: str, wrong:
     assert [*wrong_answers(answer).values()] == wrong
 
 
-def test_no_wrong_answers_are_derived_from_one_of_many_right_answers() -> None:
+def test_no_wrong_answers_are_derived_if_only_an_example_answer_is_known() -> None:
     probes = make_probes([_problem(None, metadata={"example_answer": "1234"})])[0]
     assert probes[Probe.ORACLE] == "1234"
     assert not {*WRONG_PROBES} & {*probes}
@@ -107,6 +107,6 @@ def test_audit_submits_an_answer_that_is_right_for_a_different_problem() -> None
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
-def test_question_submitted_as_answer_is_shortened_to_whole_characters() -> None:
+def test_long_question_submitted_as_an_answer_is_cut_between_characters() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)

@@ -26,13 +26,11 @@ from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
         (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), AuditOutcome.FAILS),
     ],
 )
-def test_audit_result_of_a_task_depends_on_the_scores_of_submitted_answers(
-    audit: TaskAudit, result: AuditOutcome
-) -> None:
+def test_mean_scores_decide_the_audit_result_of_a_task(audit: TaskAudit, result: AuditOutcome) -> None:
     assert result_of(audit, {"tsumego"}) is result
 
 
-def test_last_audit_line_names_failed_tasks() -> None:
+def test_last_line_of_the_audit_output_names_failed_tasks() -> None:
     line = outcome_line(report_of(GOOD, BAD, EMPTY).audits, fails=True)
     assert [task for task in ("maze at 0.5", "gcd", "jugs") if task in line] == ["maze at 0.5"]
 
@@ -43,7 +41,7 @@ def test_last_audit_line_counts_passed_tasks() -> None:
     )
 
 
-def test_last_line_says_that_the_audit_failed_even_if_every_task_passed() -> None:
+def test_last_line_says_that_the_audit_failed_even_without_a_failed_task() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 

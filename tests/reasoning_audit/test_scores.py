@@ -93,7 +93,7 @@ async def test_audit_confirms_a_suspected_fault_on_more_problems(paid_until: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_audit_checks_more_problems_only_once_for_a_task_left_out_of_training() -> None:
+async def test_audit_doubles_the_problems_only_once_for_a_task_left_out_of_training() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
@@ -147,7 +147,7 @@ async def test_audit_stops_generating_problems_of_a_task_after_3_failures() -> N
     assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
-async def test_audit_checks_a_decision_tree_that_guesses_answers_on_160_problems() -> None:
+async def test_audit_uses_160_problems_if_a_decision_tree_guesses_the_answers() -> None:
     """A tree's score on 40 problems is mostly chance, so a finding needs 160 problems."""
 
     def made(spec: ProblemSpec) -> Problem:

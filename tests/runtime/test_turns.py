@@ -30,12 +30,12 @@ async def test_100_short_sequences_take_as_many_event_loop_turns_as_one() -> Non
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
-async def test_map_in_turns_lets_other_coroutines_run_after_each_long_sequence() -> None:
+async def test_mapping_in_turns_lets_other_coroutines_run_after_each_long_item() -> None:
     alone = await turns_of_others([NUMBERS_PER_TURN])
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 
 
-async def test_empty_list_of_sequences_gives_no_results() -> None:
+async def test_mapping_an_empty_list_returns_an_empty_list() -> None:
     assert await map_in_turns(len, []) == []
 
 

@@ -253,7 +253,7 @@ def test_state_that_json_cannot_represent_is_not_saved(take: Take) -> None:
     assert read_checkpoint(folder / LATEST).step == 6
 
 
-def test_checkpoints_are_saved_again_after_the_full_disk_has_space(
+def test_saving_checkpoints_resumes_when_the_full_disk_has_space_again(
     take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()
@@ -274,7 +274,7 @@ def test_checkpoints_are_saved_again_after_the_full_disk_has_space(
     assert "again" in caplog.messages[-1]
 
 
-def test_closing_the_checkpoint_store_logs_that_the_last_state_was_not_saved(
+def test_closing_the_checkpoint_store_logs_an_error_if_the_last_save_fails(
     take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()

@@ -87,7 +87,7 @@ def test_question_about_a_date_span_over_new_year_names_both_years() -> None:
     assert "Wednesday, November 9, 2022 to Monday, January 16, 2023" in question
 
 
-def test_question_about_a_date_span_over_two_years_names_both_years() -> None:
+def test_question_about_a_date_span_names_both_years_if_they_differ() -> None:
     params = {"tasks": ["count_business_days"], "offset_upper_bound": 365}
     questions = [clarified("calendar_arithmetic", seed, **params) for seed in range(40)]
     spans = [re.findall(r"\w+day, \w+ \d+(?:, (\d+))?", question) for question in questions]
@@ -102,14 +102,14 @@ def test_clarified_problem_is_marked_in_metadata() -> None:
     assert entry["answer"] == dataset[0]["answer"]
 
 
-def test_clarify_returns_an_unambiguous_question_unchanged() -> None:
+def test_unambiguous_question_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("color_cube_rotation", seed=4, size=1, max_rotations=1)
     entry = dataset[0]
     assert entry["metadata"]["rotations"] != ["bottom"]
     assert clarify(find_task("color_cube_rotation"), entry, dataset) is entry
 
 
-def test_clarify_returns_a_time_intervals_question_with_whole_minutes_unchanged() -> None:
+def test_time_intervals_question_with_whole_minutes_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("time_intervals", seed=1, size=1)
     entry = {
         "question": "How much time elapsed from 2024-01-01 10:00:30 to 2024-01-03 11:05:30? Answer in D days, HH:MM.",
@@ -119,13 +119,13 @@ def test_clarify_returns_a_time_intervals_question_with_whole_minutes_unchanged(
     assert clarify(find_task("time_intervals"), entry, dataset) is entry
 
 
-def test_clarify_returns_a_letter_jumble_question_with_scattered_words_unchanged() -> None:
+def test_letter_jumble_question_with_scattered_words_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("letter_jumble", seed=1, size=1, consecutive_words=False)
     entry = dataset[0]
     assert clarify(find_task("letter_jumble"), entry, dataset) is entry
 
 
-def test_clarify_returns_a_question_with_an_unknown_wording_unchanged() -> None:
+def test_question_with_an_unknown_wording_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
     entry = {**dataset[0], "question": "Combien de pas ?"}
     assert clarify(find_task("maze"), entry, dataset) is entry
@@ -150,6 +150,6 @@ def test_docs_list_every_clarification() -> None:
         ),
     ],
 )
-def test_clarify_returns_a_translated_question_unchanged(task: str, question: str, metadata: dict[str, Any]) -> None:
+def test_translated_question_is_not_clarified(task: str, question: str, metadata: dict[str, Any]) -> None:
     entry = {"question": question, "answer": "1", "metadata": metadata}
     assert clarify(find_task(task), entry, None) is entry

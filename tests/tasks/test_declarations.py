@@ -9,7 +9,7 @@ from reasoning_env.tasks import COMPOSITE, FAMILIES, TASKS, Task, find_task
 DECLARED = [(name, task) for family in FAMILIES for name, task in vars(family).items() if isinstance(task, Task)]
 
 
-def test_constant_of_a_task_has_the_task_name_in_upper_case() -> None:
+def test_constant_of_a_task_is_named_after_the_task_in_upper_case() -> None:
     assert [name for name, task in DECLARED if name != task.name.upper()] == []
 
 

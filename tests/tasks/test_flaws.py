@@ -302,7 +302,7 @@ def test_knights_knaves_problem_is_rejected_if_its_conjunctions_reveal_the_roles
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_only_the_declared_share_of_easy_circuit_logic_problems_is_served() -> None:
+def test_easy_circuit_logic_problems_are_rejected_except_for_a_declared_share() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected

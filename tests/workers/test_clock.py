@@ -13,7 +13,7 @@ from reasoning_env.workers.clock import frozen_clock
 from reasoning_env.workers.library import Library
 
 
-def test_every_clock_is_frozen_for_generated_code() -> None:
+def test_every_time_function_returns_the_frozen_time() -> None:
     with frozen_clock():
         time.sleep(1000.0)
         read = [time.strftime("%H:%M %d.%m.%Y"), datetime.datetime.now().strftime("%H:%M %d.%m.%Y")]

@@ -23,7 +23,7 @@ from .support import kill, make, running_pool, spec
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is stopped")
 
 
-async def test_generating_a_problem_over_the_cpu_time_limit_raises(pool: WorkerPool) -> None:
+async def test_generating_a_problem_raises_if_it_exceeds_the_cpu_time_limit(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError, match=r"took over 0.2 s of processor time"):
         await pool.generate(spec("hang"), PATIENCE_S, cpu_s=0.2)
     await make(pool)

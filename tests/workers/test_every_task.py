@@ -149,7 +149,7 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
 # ------------------------------------------------------------------ generated problems
 
 
-def test_worker_problems_equal_a_direct_library_call(served: list[Served]) -> None:
+def test_worker_makes_the_same_problems_as_a_direct_library_call(served: list[Served]) -> None:
     called = [one for one in served if one.direct is not None]
     assert {one.problem.task for one in called} == TASKS.keys()
     compared = [one for one in called if not _is_corrected(one.problem)]
@@ -223,7 +223,7 @@ def test_submitting_the_example_answer_of_the_prompt_earns_at_most_0_35(served: 
     assert [one.name for one in served if one.example.score > 0.35] == []
 
 
-def test_library_scores_equal_a_direct_library_call(served: list[Served]) -> None:
+def test_plain_scores_of_a_worker_equal_those_of_a_direct_library_call(served: list[Served]) -> None:
     scored = [one for one in served if one.plain]
     assert {one.problem.task for one in scored} == TASKS.keys()
     compared = [one for one in scored if not _is_corrected(one.problem)]

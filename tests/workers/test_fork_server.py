@@ -100,7 +100,7 @@ async def test_cause_of_a_failed_library_import_is_raised(tmp_path: Path, text: 
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_error_in_importing_the_library_is_raised_even_if_it_is_read_late(
+async def test_library_import_error_is_raised_even_if_its_message_is_read_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, the test process may read the error late."""
@@ -244,7 +244,7 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-async def test_fork_server_started_in_advance_serves_only_the_installed_library(fake_library: Path) -> None:
+async def test_fork_server_started_in_advance_is_used_only_for_the_installed_library(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
     assert (await library_info(fake_library)).version == "0.0.fake"
@@ -356,7 +356,9 @@ async def test_fork_server_killed_at_start_is_restarted(
     ]
 
 
-async def test_fork_server_killed_at_every_start_raises(killed_at_import: Path, temp_folder: Path) -> None:
+async def test_library_info_raises_if_the_fork_server_is_killed_at_every_start(
+    killed_at_import: Path, temp_folder: Path
+) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("99")
     with pytest.raises(
         WorkerError,

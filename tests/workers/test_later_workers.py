@@ -155,7 +155,7 @@ async def test_granted_folder_stays_readable_at_its_new_path_after_it_was_rename
 
 
 @pytest.mark.parametrize("linked", [False, True])
-async def test_new_fork_server_gives_no_access_to_a_folder_that_replaced_a_granted_folder(
+async def test_workers_of_a_new_fork_server_cannot_read_a_replacement_of_a_granted_folder(
     folders: Folders, linked: bool
 ) -> None:
     async with _scoring(folders) as pool:
@@ -167,7 +167,7 @@ async def test_new_fork_server_gives_no_access_to_a_folder_that_replaced_a_grant
         assert await _reads(pool, folders.data / "text") == REFUSED
 
 
-async def test_new_fork_server_gives_access_to_a_granted_folder_that_still_exists(folders: Folders) -> None:
+async def test_workers_of_a_new_fork_server_can_read_a_granted_folder(folders: Folders) -> None:
     async with _scoring(folders) as pool:
         await _replace_fork_server(pool)
         assert await _reads(pool, folders.data / "text") == READ
@@ -274,7 +274,7 @@ def test_error_names_the_failed_sandbox_layer() -> None:
     assert applied == ["memory limit"]
 
 
-def test_lost_sandbox_layer_is_reported_with_the_reason_for_its_failure() -> None:
+def test_sandbox_layer_that_a_later_worker_lacks_is_reported_with_the_reason() -> None:
     first = Restrictions(["memory limit"], ["seccomp"], {})
     assert first.lost(first) is None
     assert first.lost(Restrictions(["memory limit"], [], {"seccomp": "no memory"})) == "seccomp (no memory)"

@@ -93,7 +93,7 @@ def test_parameter_value_is_picked_at_random_if_the_level_lies_between_two_value
 
 
 @given(number_lists.filter(lambda levels: len(levels) > 2))
-def test_lower_and_upper_bound_of_a_parameter_range_differ_at_every_level(levels: list[int]) -> None:
+def test_lower_bound_of_a_parameter_range_is_below_its_upper_bound_at_every_level(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels), distinct_bounds=True).at(level) for level in LEVELS]
     assert all(window["low"] < window["high"] for window in windows)
     assert list(windows[0].values()) == levels[:2]

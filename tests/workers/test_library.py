@@ -84,7 +84,7 @@ def test_codeio_program_with_non_json_output_is_rejected(library: Library) -> No
         library.generate(replace(request, exact_seed=True))
 
 
-def test_default_training_params_are_not_used_for_a_request_with_an_exact_seed(library: Library) -> None:
+def test_request_for_an_exact_seed_ignores_the_default_training_params(library: Library) -> None:
     request = ProblemRequest("codeio", 5)
     assert library.generate(request).params == {"input_prediction_probability": 1.0}
     assert library.generate(replace(request, exact_seed=True)).params == {}

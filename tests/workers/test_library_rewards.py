@@ -71,16 +71,16 @@ def check(compared: list[Compared]) -> None:
     assert [(name, ours, own) for name, ours, own in scored if ours != pytest.approx(own)] == []
 
 
-async def test_scores_with_library_rewards_equal_direct_library_calls_in_every_sixth_task(tmp_path: Path) -> None:
+async def test_library_rewards_equal_the_scores_of_direct_library_calls_in_some_tasks(tmp_path: Path) -> None:
     check(await compare(tmp_path, range(70_001, 70_002), ALL[::6]))
 
 
 @pytest.mark.slow
-async def test_scores_with_library_rewards_equal_direct_library_calls_in_every_task(tmp_path: Path) -> None:
+async def test_library_rewards_equal_the_scores_of_direct_library_calls_in_every_task(tmp_path: Path) -> None:
     check(await compare(tmp_path, range(71_013, 71_019)))
 
 
-async def test_answer_to_a_problem_made_with_library_rewards_gets_library_rewards() -> None:
+async def test_problem_reference_keeps_the_setting_of_library_rewards() -> None:
     """The library's verifier of coin_flip gives the answer 0 a mean score of 0.94; strict rewards do not."""
     spec = ProblemSpec(ProblemRequest("coin_flip", 5), Split.TRAIN, 0)
     async with Session(tasks="coin_flip", rewards="library", num_verifiers=1, num_generators=1) as library:
@@ -106,7 +106,7 @@ async def test_training_with_library_rewards_includes_every_task() -> None:
         assert set(session.plan.training_tasks) == set(ALL)
 
 
-async def test_library_verifier_over_the_scoring_deadline_times_out() -> None:
+async def test_library_verifier_times_out_after_the_scoring_deadline() -> None:
     async with Session(
         tasks="simple_integration", rewards="library", scoring_deadline_s=0.5, num_verifiers=1, num_generators=1
     ) as session:

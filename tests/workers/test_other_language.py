@@ -73,7 +73,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker
 
 
 @on_module_loop
-async def test_true_and_false_of_a_german_library_are_scored_in_german(pool: WorkerPool) -> None:
+async def test_boolean_answers_to_problems_in_german_must_be_in_german(pool: WorkerPool) -> None:
     problems = [await make(pool, "ransom_note", seed) for seed in range(4)]
     assert [problem.answer for problem in problems] == ["Wahr", "Falsch", "Wahr", "Falsch"]
     assert [problem.flawed for problem in problems] == [{}] * 4
@@ -82,7 +82,7 @@ async def test_true_and_false_of_a_german_library_are_scored_in_german(pool: Wor
 
 
 @on_module_loop
-async def test_answers_to_problems_of_a_german_library_are_scored_in_german(pool: WorkerPool) -> None:
+async def test_answers_to_jugs_problems_in_german_must_be_in_german(pool: WorkerPool) -> None:
     problem = await make(pool, "jugs", 1)
     verdicts = await pool.score(problem, [str(problem.answer), '["f\\u00fclle B", "gie\\u00dfe B->A"]', '["fill A"]'])
     assert [verdict.score for verdict in verdicts] == [1.0, 1.0, 0.0]
@@ -93,9 +93,7 @@ async def test_answers_to_problems_of_a_german_library_are_scored_in_german(pool
     [("needle_haystack", "Anna"), ("caesar_cipher", "ÖBFUS"), ("time_intervals", "3 Tage, 01:02")],
 )
 @on_module_loop
-async def test_problem_of_a_german_library_is_neither_corrected_nor_rejected(
-    pool: WorkerPool, task: str, answer: str
-) -> None:
+async def test_problem_in_german_is_neither_corrected_nor_rejected(pool: WorkerPool, task: str, answer: str) -> None:
     problem = await make(pool, task, 1)
     assert (problem.answer, problem.flawed) == (answer, {})
     [verdict] = await pool.score(problem, [answer])

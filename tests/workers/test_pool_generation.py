@@ -114,7 +114,7 @@ async def test_params_that_are_not_json_raise(pool: WorkerPool) -> None:
 
 
 @pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
-def test_worker_reply_without_a_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
+def test_worker_reply_that_contains_no_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_problem(spec("ok"), Frame(header, b""))
 

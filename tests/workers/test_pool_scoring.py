@@ -114,7 +114,9 @@ async def test_scoring_raises_if_workers_are_killed_repeatedly(pool: WorkerPool)
     assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
 
 
-async def test_answers_that_each_kill_a_worker_once_are_all_scored(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_answers_that_kill_their_worker_at_the_first_try_are_scored_at_the_second(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
     answers = [f"once {tmp_path / str(number)} killed" for number in range(4)]
     verdicts = await pool.score(await make(pool, seed=3), answers)
     assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4
@@ -342,7 +344,7 @@ def test_verdict_lists_the_formatting_removed_from_the_answer() -> None:
 
 
 @pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
-def test_verdict_with_an_invalid_list_of_removed_formatting_is_a_protocol_fault(frames: object) -> None:
+def test_invalid_formatting_list_in_a_verdict_is_a_protocol_fault(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
 

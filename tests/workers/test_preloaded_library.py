@@ -30,7 +30,7 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
     return report
 
 
-async def test_pool_starts_even_if_another_program_sent_no_request_to_the_fork_server(fake_library: Path) -> None:
+async def test_pool_starts_even_if_another_client_of_the_fork_server_sends_nothing(fake_library: Path) -> None:
     """A program that is killed before it sends its request blocks no other program."""
     listener = os.path.join(os.environ[FOLDER_VARIABLE], BARE)
     with socket.socket(socket.AF_UNIX) as killed:

@@ -140,9 +140,7 @@ async def test_sandbox_layers_are_logged_once(
         ({"any layer": "sandbox_verifiers is off"}, False),
     ],
 )
-def test_sandbox_counts_as_lacking_a_filter_if_landlock_or_seccomp_is_missing(
-    missing: dict[str, str], told: bool
-) -> None:
+def test_sandbox_lacks_a_filter_if_landlock_or_seccomp_is_missing(missing: dict[str, str], told: bool) -> None:
     assert lacks_a_filter(Restrictions([], [], missing)) == told
 
 
@@ -369,7 +367,7 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_cannot_hide_worker_memory_if_proc_is_mounted_with_hidepid(
+def test_sandbox_reports_no_private_memory_if_proc_is_mounted_with_hidepid(
     tmp_path: Path, mounts: str, is_missing: bool
 ) -> None:
     (tmp_path / "mounts").write_text(mounts)

@@ -153,7 +153,7 @@ async def test_reply_that_is_not_from_run_api_raises_only_at_start(api: ServedRu
     assert (await asking)["batch_size"] == 32
 
 
-async def test_run_api_status_with_an_impossible_step_is_requested_again(
+async def test_status_is_requested_again_if_run_api_sends_an_impossible_step(
     session: RunApiSession, api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A step of 10**9 would end the run, as if the trainer had received all batches."""
@@ -284,7 +284,7 @@ async def test_lower_trainer_step_counts_as_a_reset_of_run_api(api: ServedRunApi
     assert session.registration.env_id == 1
 
 
-async def test_warning_names_the_inference_weight_setting_if_run_api_sends_no_queue_size(
+async def test_warning_about_a_missing_queue_size_names_the_inference_weight_setting(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})

@@ -63,7 +63,7 @@ def test_training_curve_is_averaged_to_at_most_100_points(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("groups", [11, 81, 401])
-def test_last_curve_point_covers_at_least_a_third_of_the_largest_problem_count(tmp_path: Path, groups: int) -> None:
+def test_last_curve_point_has_at_least_a_third_of_the_problems_of_any_point(tmp_path: Path, groups: int) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in range(groups)))
     *others, last = curve["groups"]
     assert last >= max(others) / 3

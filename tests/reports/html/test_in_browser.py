@@ -383,7 +383,7 @@ def test_opening_the_address_of_a_report_page_again_restores_the_view(view: View
     assert view.page.input_value("#l-low") == "0.2"
 
 
-def test_unknown_names_in_the_address_of_a_report_page_are_ignored(view: View, pages: dict[str, Path]) -> None:
+def test_report_page_ignores_unknown_values_in_its_url(view: View, pages: dict[str, Path]) -> None:
     view.page.goto("about:blank")
     view.open(f"{pages['usual'].as_uri()}#curves?curveTask=maze&figure=x&run=nobody&smooth=9&axis=__proto__&curve=y")
     assert view.page.input_value("#curves select[aria-label=task]") == "maze"

@@ -85,7 +85,7 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_tasks_command_in_the_report_has_a_seed_if_a_group_has_no_reference(
+def test_report_shows_a_tasks_command_with_the_seed_if_no_reference_is_recorded(
     tmp_path: Path, facts: dict[str, Any], words: list[str]
 ) -> None:
     facts = {"reference": None, **facts}  # as in lines of older versions
@@ -94,9 +94,7 @@ def test_tasks_command_in_the_report_has_a_seed_if_a_group_has_no_reference(
 
 
 @pytest.mark.parametrize(("system", "words"), [(SYSTEM_PROMPT, []), ("It's a", ["--system_prompt", "It's a"])])
-def test_tasks_command_in_the_report_has_the_reference_and_the_system_prompt(
-    tmp_path: Path, system: str, words: list[str]
-) -> None:
+def test_report_shows_a_tasks_command_with_the_problem_reference(tmp_path: Path, system: str, words: list[str]) -> None:
     asked = rollout()
     asked["conversation"].insert(0, {"role": "system", "content": system})
     line = group(asked)

@@ -110,7 +110,7 @@ def test_rewards_setting_reaches_the_nemo_gym_judge(rewards: str) -> None:
     assert (scores[1] > 0.5) == (rewards == "library")
 
 
-def test_nemo_gym_reward_parts_multiply_to_the_reward(client: TestClient) -> None:
+def test_nemo_gym_reward_is_the_product_of_its_parts(client: TestClient) -> None:
     reply = verify(client, ROWS[0]["reference"], "<answer>no</answer>")
     components = reply["reward_components"]
     assert components == {"format": 1.0, "answer": reply["reward"], "length": 1.0}
