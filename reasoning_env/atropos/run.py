@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self.config = config
         self.mode = mode
-        """The mode `Imported` until a command sets the mode of this command."""
+        """The mode `Imported`, until a command sets another mode."""
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())

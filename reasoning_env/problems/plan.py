@@ -411,7 +411,7 @@ def plan_evaluation(
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Raise ConfigError if the settings name a task that the preset lacks. A match of a pattern raises no error."""
+    """Raise ConfigError if the settings name a task that the preset lacks. Patterns raise no error."""
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}
     named = [name.lower() for name in getattr(settings, field)]

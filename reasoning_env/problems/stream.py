@@ -415,7 +415,7 @@ class ProblemStream(Generic[T]):
                 return ready
 
     async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
-        """Generate and prepare a position's problem. Attempts after number 0 first draw a new spec of the same task."""
+        """Generate and prepare a position's problem. After attempt 0, first draw a new spec of the same task."""
         assert position.spec is not None
         if number > 0:
             position.redraw(self._sampler.redraw(position.spec))
