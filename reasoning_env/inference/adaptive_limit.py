@@ -16,13 +16,12 @@ RATE_REPLIES = 10
 class AdaptiveLimit:
     """Limits requests to the rate that a server accepts.
 
-    Time is divided into windows, and each window has a quota: the number of requests that may be sent in it. A refusal
-    pauses all requests for a window. The new quota is the number of requests that the server accepted in the last
-    window, if any. A window without a refusal raises the quota. There is no quota before the first refusal.
+    Time is divided into windows. Each window has a quota: how many requests may be sent. A refusal pauses all requests
+    for a window, and sets the quota to the number of requests accepted in the last window, if any. A window without a
+    refusal raises the quota. There is no quota before the first refusal.
 
-    A window is as long as the wait that the server asks for. If the server does not say how long to wait, a window
-    lasts a quarter of the time since the server last accepted a request, but at least FIRST_PAUSE_S and at most
-    LONGEST_PAUSE_S.
+    A window is as long as the wait that the server asks for. If the server does not ask, a window lasts a quarter of
+    the time since the last accepted request, from FIRST_PAUSE_S to LONGEST_PAUSE_S.
 
     `sent` is the number of requests sent so far.
     """

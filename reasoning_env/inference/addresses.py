@@ -141,10 +141,10 @@ def read_servers(
     of_files: Sequence[Mapping[str, object]],
     of_options: Mapping[str, object],
 ) -> list[ServerT]:
-    """Return the settings of the servers. Options override files, and files override the defaults.
+    """Return the settings of the servers. Options override files, and files override the first of `defaults`.
 
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
-    Returns an empty list if no file, no option and no variable has a setting.
+    Returns an empty list if nothing is set.
 
     Raises ConfigError for an invalid setting, and for an option if there are several servers.
     """
@@ -326,8 +326,8 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
     """Set `completer.format` to the first format that gives a generated token. Only test a format that is already set.
 
-    Returns None if a format works. Returns a failed format and its error if the error may have another cause than the
-    format. Raises ServerError if the server supports none of the formats, or returns no token.
+    Returns None if a format works, or a failed format and its error if the format may not be the cause. Raises
+    ServerError if the server supports none of the formats, or returns no token.
     """
     formats = completer.formats if completer.format is None else [completer.format]
     refusals: list[str] = []

@@ -55,7 +55,7 @@ class OptionParser(CommandParser):
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
         """Map the name of each setting in `argv` to the option that sets it, such as `--model`.
 
-        Switches such as --chat are omitted: --chat names a value of the setting `openai.server_type`, not the setting.
+        Switches such as --chat, which set a fixed value, are omitted.
         """
         words = [word.partition("=")[0] for word in argv if word.startswith("-")]
         actions = self._option_string_actions

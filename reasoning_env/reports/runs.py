@@ -55,7 +55,7 @@ class StoredRun:
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     """Return the runs in folders and files.
 
-    - A folder of dumps is one run. Dumps that follow each other in `paths` and are in the same folder are one run.
+    - A folder of dumps is one run. Dumps of one folder that follow each other in `paths` are one run.
     - Each file of groups that `process` wrote is a run, even inside a folder.
     - If a folder has no files of groups, its subfolders are read instead.
     - A file that several paths name is read once.
@@ -132,9 +132,9 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training that has two or more, in the order of their steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. A later evaluation
-    whose step is not above that of the training's first evaluation begins a new training. Of several evaluations at a
-    step, the latest counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. If the step of a
+    later evaluation is not above the training's first step, a new training begins. Of several evaluations at a step,
+    the latest counts.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}
