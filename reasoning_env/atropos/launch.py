@@ -72,7 +72,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
-    """Return the config class of inference servers: ServerConfig, or another subclass of APIServerConfig in `defaults`.
+    """Return the config class of inference servers: ServerConfig, or the subclass of APIServerConfig in `defaults`.
 
     `defaults` are the default servers of an environment class.
     """

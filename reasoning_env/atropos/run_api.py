@@ -435,10 +435,7 @@ class TrainerWatch:
         self._idle = OutageLog(logger)
 
     def note(self, *, batch_waits: bool, batch_size: int, group_sizes: Collection[int]) -> None:
-        """Warn if `batch_waits` was True in all calls of the last `patience_s` seconds.
-
-        `batch_waits` is True if run-api has enough completions for a batch.
-        """
+        """Log the warning if a batch waited at run-api in all calls of the last `patience_s` seconds."""
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now

@@ -2,7 +2,7 @@
 
 The set depends only on tasks, parameters, level, seed and number of problems. If problem n of a task has the question
 of an earlier problem, problem n is drawn again. So if the task's questions may repeat, problem n waits for problem
-n - 1. If all draws repeat questions, the task has no problem n and no later problem.
+n - 1.
 """
 
 from __future__ import annotations

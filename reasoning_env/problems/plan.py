@@ -1,7 +1,4 @@
-"""Plan a run from its settings: tasks with parameters and weights, the sampler, and the evaluation.
-
-This module also checks the tasks of the user's own modules.
-"""
+"""Plan the tasks, the sampler and the evaluation of a run from its settings, and check the user's own tasks."""
 
 from __future__ import annotations
 

@@ -247,8 +247,7 @@ class Exclusions:
 class ProblemStream(Generic[T]):
     """Generates problems ahead of demand, and returns the problems in order.
 
-    The stream generates problems in advance: twice the highest number of problems that were in flight at once, but at
-    least `min_ahead` and at most `max_ahead`.
+    The number of problems ahead is twice the highest number in flight so far, from `min_ahead` to `max_ahead`.
 
     Args:
         deadline_s: Seconds that the generation of a problem may take.
