@@ -20,7 +20,7 @@ GOLD = "answer"
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
 """The rounds after the first, as (factor, share). A round uses factor * `items` new problems.
 
-A round scores only shortcuts whose mean score in the previous round was above share * `bound_of(shortcut)`.
+A round leaves out shortcuts whose mean score in the previous round was at most share * `bound_of(shortcut)`.
 """
 DEFAULTS = "defaults"
 """The value of `--levels` that stands for the library's default parameters."""
