@@ -130,7 +130,7 @@ def test_conflicting_level_settings_or_weight_settings_raise(fields: dict[str, A
         ({"eval_level": "training"}, None),
     ],
 )
-def test_eval_level_setting_sets_the_evaluation_level(settings: Any, level: float | None) -> None:
+def test_eval_level_setting_sets_the_difficulty_level_of_the_evaluation(settings: Any, level: float | None) -> None:
     assert ReasoningSettings(**settings).evaluation_level == level
 
 

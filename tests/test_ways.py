@@ -272,6 +272,6 @@ def test_writing_a_row_with_the_problems_command_runs_code_from_few_source_files
     check_bound("row", trace)
 
 
-def test_architecture_page_lists_how_many_source_files_an_operation_may_execute() -> None:
+def test_architecture_page_lists_the_limit_of_source_files_for_each_operation() -> None:
     published = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert {way: int(files) for way, files in published} == BOUNDS

@@ -160,7 +160,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.SCORE_OUT_OF_RANGE: Fix(
         "limited",
         "Scores are limited to [0, 1].",
-        "tests/answers/test_scoring.py::test_verifier_scores_are_clipped_to_0_and_1",
+        "tests/answers/test_scoring.py::test_verifier_scores_are_clipped_to_the_range_from_0_to_1",
     ),
     Defect.CALLS_DIFFER: Fix(
         "fresh entry",

@@ -120,7 +120,7 @@ def test_verifiers_that_limit_parsing_never_execute_code_in_an_answer(task: str,
         ("boxnet", ["[]", "[{}]", "{}", '""']),
     ],
 )  # fmt: skip
-def test_verifiers_with_limited_parsing_give_the_same_scores_as_the_library(task: str, answers: list[str]) -> None:
+def test_verifiers_that_limit_parsing_give_the_same_scores_as_the_library(task: str, answers: list[str]) -> None:
     assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
 
 

@@ -100,7 +100,7 @@ def test_logically_equivalent_conclusions_get_the_same_verdict(one: str, other: 
 
 
 @given(st.lists(FORMULAS, min_size=2, max_size=3))
-def test_conjunction_of_premises_is_no_conclusion(premises: list[str]) -> None:
+def test_conjunction_of_premises_is_not_a_conclusion(premises: list[str]) -> None:
     assume(not are_contradictory(premises))
     first, *_, last = whole = [f"({premise})" for premise in premises]
     joined = f" {AND} ".join(whole)

@@ -57,7 +57,7 @@ def test_unparsable_answer_scores_zero_if_the_verifier_raises() -> None:
     assert Scorer(rules, dataset, entry, strict=True, with_tags=False).score("3^2") == 0.0
 
 
-def test_wrong_answer_that_makes_the_verifier_raise_scores_zero() -> None:
+def test_wrong_answer_scores_zero_if_the_verifier_raises() -> None:
     assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
@@ -103,7 +103,7 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_verifier_is_also_called_with_answer_tags_if_with_tags_is_set() -> None:
+def test_verifier_also_gets_the_answer_inside_answer_tags_on_request() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
@@ -128,7 +128,7 @@ def test_verifier_error_is_raised_if_it_occurs_for_every_notation_of_the_answer(
 
 
 @pytest.mark.parametrize(("value", "score"), [(7.0, 1.0), (-1.0, 0.0)])
-def test_verifier_scores_are_clipped_to_0_and_1(value: float, score: float) -> None:
+def test_verifier_scores_are_clipped_to_the_range_from_0_to_1(value: float, score: float) -> None:
     assert scored("d", lambda answer: value) == score
 
 

@@ -144,7 +144,7 @@ def test_only_one_of_two_mutually_exclusive_request_parameters_is_dropped(
     assert list(sent["changed"]) == ["top_p"]
 
 
-def test_parameter_is_still_sent_if_an_error_mentions_but_does_not_reject_it(
+def test_parameter_is_still_sent_after_an_error_that_only_mentions_it(
     server: RefusingServer, evaluate: Evaluate
 ) -> None:
     said = "reasoning_effort is unknown; the parameters of this model are temperature and top_p"
@@ -283,7 +283,7 @@ def test_token_limit_is_lowered_after_a_validation_error(server: RefusingServer,
 # ------------------------------------------------------------------ identity
 
 
-def test_compare_command_lists_different_chat_template_options(
+def test_compare_command_lists_chat_template_options_that_differ(
     evaluate: Evaluate, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = evaluate(model="a")

@@ -47,7 +47,7 @@ async def test_failed_request_or_scoring_drops_the_group(
     assert await env.get_next_item(), "the run goes on"
 
 
-async def test_error_in_an_overridden_method_drops_the_group(make_env: MakeEnv) -> None:
+async def test_error_in_a_replaced_scoring_method_drops_the_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
     env._run.complete = AsyncMock(return_value=completions(item))
@@ -89,7 +89,7 @@ async def test_scored_group_resets_the_count_of_consecutive_failed_groups(
     assert await env.get_next_item()
 
 
-async def test_get_next_item_raises_the_fatal_error_of_an_earlier_request(
+async def test_next_item_request_raises_the_fatal_error_of_an_earlier_completion(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture
 ) -> None:
     error = RefusedError("too long")

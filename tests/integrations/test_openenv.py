@@ -250,7 +250,7 @@ def test_text_of_an_openenv_step_may_be_a_string_or_number_or_list(socket: Socke
     assert socket.ask("state")["data"]["step_count"] == 1
 
 
-def test_openenv_reward_parts_multiply_to_the_reward(socket: Socket) -> None:
+def test_openenv_reward_is_the_product_of_its_parts(socket: Socket) -> None:
     socket.ask("reset", {"task": "gcd", "seed": 3})
     data = socket.ask("step", {"text": WRONG})["data"]
     assert data["observation"]["parts"] == {"format": 1.0, "answer": data["reward"], "length": 1.0}

@@ -92,7 +92,7 @@ async def rewards_by_name(functions: list[Any], words: list[str], **given: Any) 
     return {function.__name__: scores for function, scores in zip(functions, returned, strict=True)}
 
 
-async def test_trl_reward_parts_multiply_to_the_reward(adapter: Any) -> None:
+async def test_trl_reward_is_the_product_of_its_parts(adapter: Any) -> None:
     words = ["right", "near", "none"]
     gym = adapter.TrlEnvironment(GradedBridge())
     parts = await rewards_by_name(gym.rewards(), words)

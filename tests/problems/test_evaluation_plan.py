@@ -58,7 +58,7 @@ def test_preset_overrides_the_eval_seed() -> None:
     assert plan(eval_preset="rg-easy", eval_seed=9).seed == FIRST_SEED
 
 
-def test_setting_eval_level_to_training_selects_the_training_parameters() -> None:
+def test_evaluation_uses_the_training_parameters_if_eval_level_is_training() -> None:
     assert plan(("gcd", "survo")).params == {}
     assert plan(("gcd", "survo"), eval_level="training").params == {"gcd": {"max_numbers": 3}}
 

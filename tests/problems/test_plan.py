@@ -93,7 +93,9 @@ async def test_settings_that_name_tasks_accept_patterns() -> None:
         *(({"complexity_mode": mode}, 0.5) for mode in ("random", "curriculum")),
     ],
 )
-async def test_task_params_are_checked_at_the_training_level(fields: dict[str, Any], level: float | None) -> None:
+async def test_task_params_are_checked_at_the_difficulty_level_of_training(
+    fields: dict[str, Any], level: float | None
+) -> None:
     checker = LibraryChecker()
     params = {"gcd": {"min_value": 2, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
     await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)

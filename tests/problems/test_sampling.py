@@ -158,7 +158,7 @@ def test_restored_sampler_samples_the_same_problems(adaptive: bool) -> None:
     assert resumed.state() == sampler.state()
 
 
-def test_task_whose_groups_have_unequal_scores_is_sampled_more_often() -> None:
+def test_task_with_unequal_scores_in_its_groups_is_sampled_more_often() -> None:
     tasks = [f"task_{number}" for number in range(25)]
     sampler = make_learning_sampler(dict.fromkeys(tasks, 1.0), adjustable=())
     serve(sampler, range(2000), lambda spec: 4 if spec.task == "task_7" else 0, ahead=100)

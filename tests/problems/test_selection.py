@@ -72,7 +72,7 @@ def test_task_selection_that_leaves_no_task_raises(available: list[TaskInfo], ex
         select_tasks(available, [], excluded)
 
 
-def test_task_name_wins_over_patterns_and_later_patterns_win_over_earlier_ones() -> None:
+def test_task_name_overrides_patterns_and_a_later_pattern_overrides_an_earlier_one() -> None:
     values = {"Sudoku": 3.0, "*": 1.0, "games/*": 2.0}
     assert resolve_patterns(AVAILABLE, NAMES, values, "task_weights") == {
         "sudoku": 3.0,

@@ -42,7 +42,7 @@ def test_answers_that_the_audit_submits_are_extracted_unchanged() -> None:
         assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
-def test_no_test_answers_are_derived_from_a_missing_reference_answer() -> None:
+def test_no_test_answers_are_derived_if_the_reference_answer_is_missing() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())

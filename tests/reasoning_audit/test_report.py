@@ -35,7 +35,7 @@ def test_last_line_of_the_audit_output_names_failed_tasks() -> None:
     assert [task for task in ("maze at 0.5", "gcd", "jugs") if task in line] == ["maze at 0.5"]
 
 
-def test_last_audit_line_counts_passed_tasks() -> None:
+def test_last_line_of_the_audit_output_counts_passed_tasks() -> None:
     assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith(
         "audit passed: 1 of 2 pairs of task and level"
     )

@@ -30,7 +30,7 @@ async def test_100_short_sequences_take_as_many_event_loop_turns_as_one() -> Non
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
-async def test_mapping_in_turns_lets_other_coroutines_run_after_each_long_item() -> None:
+async def test_other_coroutines_run_after_each_long_sequence_of_numbers() -> None:
     alone = await turns_of_others([NUMBERS_PER_TURN])
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 

@@ -66,7 +66,7 @@ def test_release_of_a_task_module_changes_with_its_source_code(tmp_path: Path, r
     assert all(release.startswith("my_tasks@") for release in releases)
 
 
-def test_release_string_of_a_task_package_is_the_package_version(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_release_of_a_task_package_is_the_package_version(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
     write(tmp_path, "lab_of_words-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: lab-of-words\nVersion: 1.2")
     sys.path.append(str(tmp_path))
