@@ -99,9 +99,9 @@ def options_named(tree: Tree, features: Features) -> list[str]:
 
 
 def learn(features: Features, options: Sequence[str]) -> Tree:
-    """Learn a tree from the features of questions and their right options.
+    """Return a decision tree that predicts the right option of a question from the question's features.
 
-    Each test is the split with the lowest Gini impurity.
+    Each node uses the test with the lowest Gini impurity.
     """
     named = [name for name, _ in Counter(options).most_common(MAX_OPTIONS)]
     number = {name: position for position, name in enumerate(named)}

@@ -89,7 +89,7 @@ def audit_rows(options: argparse.Namespace) -> Report:
     settings = PoolSettings.of_function(score_function(options), ReasoningSettings(**given))
     audit, findings, form = run_to_end(lambda: _audit(settings, problems, options))
     if not audit.items:
-        cause = audit.failures[0] if audit.failures else "no row has a right answer"
+        cause = audit.failures[0] if audit.failures else "no row contains an expected answer"
         fault = f"no row of {options.rows} could be audited; the first error: {cause}"
         raise WorkerError(fault, remedy="correct the score function or the rows")
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())

@@ -36,7 +36,7 @@ class AnswerRules:
     several_right_answers: bool = False
     """True if values other than the expected answer may be right. Then the verifier or guard scores them."""
     guard: Guard | None = None
-    """Scores answers instead of a verifier that must not receive model text unchecked."""
+    """Scores answers in place of the verifier, if the verifier must not receive unchecked model text."""
     library_score: LibraryScore | None = None
     """Scores answers as the library's verifier does. Used instead of `guard` if rewards are not strict."""
     correction: Correction | None = None

@@ -116,7 +116,7 @@ class Completers:
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, server: object) -> MethodCompleter:
-        """Return the adapter that calls the methods of `server`. The adapter changes only with the formats."""
+        """Return the adapter that calls the methods of `server`. It is replaced only if the formats change."""
         formats = self._formats_of(server)
         known = next((one for one in self._by_methods if one.server is server and one.formats == formats), None)
         if known is None:

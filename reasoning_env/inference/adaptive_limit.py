@@ -40,8 +40,8 @@ class AdaptiveLimit:
         self._sent = sent
         """Number of requests in the current window that were not refused."""
         self._window_s = 0.0
-        self._is_asked = False
-        """Whether the server specified the length of the current window."""
+        self._window_is_given = False
+        """Whether the length of the current window comes from a reply of the server."""
         self._begins_s = -math.inf
         """When the current window begins. No request is sent before. After a refusal, this time is in the future."""
         self._refused_s = -math.inf
@@ -61,7 +61,7 @@ class AdaptiveLimit:
                 self._begins_s, self._sent = now_s, 0
                 self._quota = math.ceil(self._quota * self.GROWTH)
                 # A server that only restarted may have no limit, so shorten the windows that this class chose.
-                self._window_s = max(self._window_s if self._is_asked else self._window_s / 2, FIRST_PAUSE_S)
+                self._window_s = max(self._window_s if self._window_is_given else self._window_s / 2, FIRST_PAUSE_S)
             elif self._sent < self._quota:
                 self._sent += 1
                 return now_s
@@ -84,7 +84,7 @@ class AdaptiveLimit:
             self._last_taken_s = now_s
         if taken > 0 or self._quota == math.inf:
             self._quota = max(1, taken)
-        self._is_asked = is_limit and wait_s is not None
+        self._window_is_given = is_limit and wait_s is not None
         if is_limit and wait_s is not None:
             self._window_s = wait_s * self.MARGIN
         else:

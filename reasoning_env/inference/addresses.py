@@ -324,10 +324,10 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 
 
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
-    """Set `completer.format` to the first format that gives a generated token. Only test a format that is already set.
+    """Set `completer.format` to the first format that gives a generated token. If it is already set, test only it.
 
-    Returns None if a format works, or a failed format and its error if the format may not be the cause. Raises
-    ServerError if the server supports none of the formats, or returns no token.
+    Returns None if a format works. Returns a format and its error if something else may have made the format fail.
+    Raises ServerError if the server supports none of the formats, or returns no token.
     """
     formats = completer.formats if completer.format is None else [completer.format]
     refusals: list[str] = []

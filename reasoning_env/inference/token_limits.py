@@ -100,7 +100,7 @@ def _numbers_matching(pattern: re.Pattern[str], message: str) -> list[int]:
 
 
 def _find_total(message: str, sent: int, numbers: set[int]) -> int | None:
-    """Return the error message's number of tokens of prompt and completion together; None if there is none."""
+    """Return the total of prompt and completion tokens that the error message states; None if it states none."""
     sums = [each for each in numbers if each - sent in numbers]
     return next((each for each in [*sums, *_numbers_matching(_TOTAL, message)] if each > sent), None)
 

@@ -246,11 +246,11 @@ def _find_missing_header(layout: ChatLayout, prompt: str) -> str | None:
 
 
 def _find_ending(layout: ChatLayout) -> list[int]:
-    """Return the tokens that end a reply. They depend on what the template writes after the last reply:
+    """Return the tokens that end a reply. What the template writes after the last reply decides which tokens:
 
     - special tokens, one of them the end-of-text token: the tokens up to and including the end-of-text token,
     - special tokens without the end-of-text token: the first of them,
-    - words, then the end-of-text token (Kimi K3): the end-of-text token, because the model writes the words,
+    - words, then the end-of-text token (Kimi K3): only this token, because the model generates the words,
     - nothing (GLM): the special token that begins the next turn,
     - anything else: the end-of-text token, if the tokenizer has one.
     """

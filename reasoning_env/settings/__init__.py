@@ -3,7 +3,7 @@
 `given.py` reads the values that a user passes. A field's description is the string below it. Every field also accepts a
 string, as on the command line, in the form that its description shows. `Affects` marks what a field affects:
 
-- `problems`: which problems are drawn. The evaluation set is included, because training excludes its questions.
+- `problems`: which problems are drawn. Settings of the evaluation set belong here: training excludes its questions.
 - `answers`: what completions look like, and their rewards
 - `evaluation`: the scores of an evaluation
 
@@ -107,7 +107,7 @@ class UsedBy:
 _IN_TRAINING = UsedBy("serve", "process", "problems")
 """Marks settings of commands that choose training problems."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Marks settings of commands that use the evaluation set, or that keep its questions out of training."""
+"""Marks settings of commands that use the evaluation set. Some use the set only to exclude its questions."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
 """Marks settings of commands that evaluate a model."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")

@@ -45,7 +45,7 @@ def test_verifier_scores_are_rescaled_only_with_strict_rewards() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_partial_credit_is_not_reduced_if_repeating_the_question_scores_1() -> None:
+def test_question_that_scores_1_as_an_answer_does_not_count_as_a_guess() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 

@@ -268,7 +268,7 @@ async def test_wrong_model_name_raises_a_one_line_error(make_client: Any, server
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
 async def test_wrong_api_key_raises_a_one_line_error(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["second"].url, settings={"api_key": "wrong"})
-    with pytest.raises(ServerError, match=r"401.*openai\.api_key$") as raised:
+    with pytest.raises(ServerError, match=r"401.*openai\.api_key, or the variable OPENAI_API_KEY$") as raised:
         await client.check()
     assert "\n" not in str(raised.value)
 

@@ -93,7 +93,7 @@ async def test_audit_confirms_a_suspected_fault_on_more_problems(paid_until: int
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_audit_doubles_the_problems_only_once_for_a_task_left_out_of_training() -> None:
+async def test_audit_of_a_task_left_out_of_training_ends_after_the_second_round() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 

@@ -119,7 +119,7 @@ def test_time_intervals_question_with_whole_minutes_is_not_clarified() -> None:
     assert clarify(find_task("time_intervals"), entry, dataset) is entry
 
 
-def test_letter_jumble_question_with_scattered_words_is_not_clarified() -> None:
+def test_letter_jumble_question_whose_words_are_not_consecutive_is_not_clarified() -> None:
     dataset = reasoning_gym.create_dataset("letter_jumble", seed=1, size=1, consecutive_words=False)
     entry = dataset[0]
     assert clarify(find_task("letter_jumble"), entry, dataset) is entry

@@ -155,7 +155,7 @@ async def test_granted_folder_stays_readable_at_its_new_path_after_it_was_rename
 
 
 @pytest.mark.parametrize("linked", [False, True])
-async def test_workers_of_a_new_fork_server_cannot_read_a_replacement_of_a_granted_folder(
+async def test_new_fork_server_denies_access_to_a_folder_that_replaced_a_granted_folder(
     folders: Folders, linked: bool
 ) -> None:
     async with _scoring(folders) as pool:

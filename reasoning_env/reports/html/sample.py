@@ -37,8 +37,8 @@ class RolloutSample:
     small tasks stay whole, and rare outcomes (such as a timeout) are kept. The sample shows which outcomes occur, but
     not how often. At least one group of each task of a run is kept.
 
-    Each group has a random number, and the group with the lowest number is removed first. The number depends only on
-    the problem, so runs with the same problems keep the same problems.
+    Of the groups with this outcome, the one with the lowest random number is removed. The number depends only on the
+    problem, so runs with the same problems keep the same problems.
     """
 
     def __init__(self, budget: int) -> None:
@@ -53,7 +53,7 @@ class RolloutSample:
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
         """Add the group, then shrink the sample to the budget.
 
-        The group is not added if a group with the same task, the same outcome and a higher random number was removed.
+        Skip the group if a group of the same task and outcome, with a higher random number, was removed before.
         """
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
