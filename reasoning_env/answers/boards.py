@@ -134,7 +134,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the signs within rows (`<`, `>`), and the signs between rows, each with the number of rows above it."""
+    """Return two lists: the signs within rows (`<`, `>`), and the signs between rows with the number of rows above."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):

@@ -55,8 +55,8 @@ def _add_options(parser: CommandParser) -> None:
         "--samples",
         type=at_least_one,
         metavar="N",
-        help="number of samples per task, all at --level or, without it, at reasoning-gym's defaults (if omitted: one "
-        "sample at the defaults and one at each of the levels 0, 0.5 and 1)",
+        help="number of samples per task, at --level if given, else at reasoning-gym's defaults (default: one sample "
+        "at the defaults, and one at each of the levels 0, 0.5 and 1)",
     )
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

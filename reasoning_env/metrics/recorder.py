@@ -17,7 +17,7 @@ class RecentAnswers:
     """The latest answers of each task, to detect a policy that gives the same answer to all problems of a task."""
 
     KEPT = 1_000
-    """Number of answers kept per task. The share of an answer then has a standard error of at most 0.016."""
+    """Number of answers kept per task. The share of one answer among them has a standard error of at most 0.016."""
 
     def __init__(self) -> None:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)

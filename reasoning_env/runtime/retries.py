@@ -53,7 +53,7 @@ class OutageLog:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """Begin or continue an outage. Log a warning at first, then at most one every REPEAT_S seconds."""
+        """Record a failure of an outage. Log a warning at first, then at most one every REPEAT_S seconds."""
         now = self._clock()
         if self._since is None:
             self._since = now

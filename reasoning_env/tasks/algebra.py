@@ -130,7 +130,7 @@ SIMPLE_EQUATIONS = Task(
     answer=AnswerRules(numbers.number, result_names=("{variable}", "value of {variable}")),
 )
 
-NOT_CONVEX = "with six or more random angles from 10 to 170 degrees, the last angle is mostly 180 degrees or more"
+NOT_CONVEX = "if six or more angles are drawn from 10 to 170 degrees, the remaining angle is mostly 180 degrees or more"
 
 
 def _is_not_convex(entry: Entry) -> bool:

@@ -319,7 +319,7 @@ RUSH_HOUR = Task(
         FieldLevels(
             ("min_moves", "max_moves"),
             ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
-            "the library has only 23 boards that need 50 moves or more, and over 2,000 for each level used here",
+            "only 23 of the library's boards need 50 moves or more; each level used here has over 2,000 boards",
         ),
     ),
     verifier_flaw="the library's verifier accepts moves through other cars and moves of missing cars",

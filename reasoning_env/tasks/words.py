@@ -129,7 +129,9 @@ GROUP_ANAGRAMS = Task(
         ),
     ),
     constructor_params=(),
-    rejected=(easy("grouping by size, word length or first letter is right", _simple_grouping_is_right, served=0.35),),
+    rejected=(
+        easy("grouping by word length, first letter or group size is right", _simple_grouping_is_right, served=0.35),
+    ),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
 

@@ -298,7 +298,7 @@ def _limits(memory_mb: int) -> Layers:
     }
     if sys.platform.startswith("linux"):
         parent = os.getpid()
-        found["end of the process when the fork server ends"] = lambda: _die_with_parent(parent)
+        found["kill when the fork server ends"] = lambda: _die_with_parent(parent)
         found["private memory"] = lambda: _prctl(Prctl.SET_DUMPABLE, 0)
     return found
 

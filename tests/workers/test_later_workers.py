@@ -194,7 +194,7 @@ SYSTEM_CALLS = {
     "process limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NPROC"),
     SECCOMP: ("", "_prctl", "sandbox.Prctl.SET_SECCOMP"),
     "no_new_privs": ("", "_prctl", "sandbox.Prctl.SET_NO_NEW_PRIVS"),
-    "end of the process when the fork server ends": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
+    "kill when the fork server ends": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
     "private memory": ("", "_prctl", "sandbox.Prctl.SET_DUMPABLE"),
     LANDLOCK: ("", "_landlock_call", "sandbox.Landlock.RESTRICT_SELF"),
     "memory limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_AS"),
