@@ -78,7 +78,7 @@ NO_MARKUP = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
 
 
 def without_markup(text: str) -> str:
-    """Replace LaTeX, Markdown and Unicode look-alikes: `\\frac{3}{4}` becomes `((3)/(4))`, `so **5**` becomes `so 5`.
+    """Replace Unicode look-alikes, LaTeX and Markdown: `\\frac{3}{4}` becomes `((3)/(4))`, `so **5**` becomes `so 5`.
 
     Takes linear time.
     """

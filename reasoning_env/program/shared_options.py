@@ -67,7 +67,7 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
         "--rewards",
         type=rewards,
         metavar="WHICH",
-        help="strict: corrected problems and verifiers (default); plain: only corrected problems; library: neither",
+        help="strict: problems and verifiers are corrected (default); plain: only problems are; library: neither is",
     )
     common.add_argument(
         "--task-modules", metavar="NAMES", help="modules with your own tasks: importable names, or paths of .py files"

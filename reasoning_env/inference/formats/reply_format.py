@@ -26,7 +26,7 @@ class ReplyKind(Enum):
         "completion",
         "text only: the environment tokenizes the text, and the trainer must compute the log-probabilities itself",
     )
-    CHAT = ("chat_completion", "chat only: text without tokens; usable by `evaluate` and `process`, not for training")
+    CHAT = ("chat_completion", "chat only: no token ids, so usable by `evaluate` and `process`, but not for training")
 
     def __init__(self, method: str, summary: str) -> None:
         self.method = method
