@@ -187,5 +187,5 @@ def did_you_mean(word: str, choices: Collection[str]) -> str | None:
 
 
 def _name_settings(remedy: str, names: Mapping[str, str]) -> str:
-    """Return the remedy with settings in braces replaced by the names that the user knows."""
+    """Return the remedy with each `{setting}` replaced by the name in `names`, such as `--env.seed`."""
     return re.sub(r"\{([\w.]+)\}", lambda setting: names.get(setting[1]) or setting[1], remedy)

@@ -46,7 +46,7 @@ def test_temporary_file_of_rows_is_removed_when_the_output_is_complete(out: Path
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"key": "x", "a": 1}', '{"key": "3", ' + "[" * 100_000])
-def test_damaged_unfinished_output_file_raises(out: Path, line: str) -> None:
+def test_unfinished_output_file_that_is_damaged_raises(out: Path, line: str) -> None:
     with unfinished_path(out).open("a") as rows:
         rows.write(line + "\n")
     with (
