@@ -92,7 +92,7 @@ def test_only_the_latest_request_timings_are_kept_for_wandb() -> None:
     assert (server.request_timings, server.attempts_list) == ([7, 8, 9], [1, 2])
 
 
-def test_metrics_give_mean_and_spread_and_extremes_of_completion_lengths() -> None:
+def test_length_metrics_describe_the_completion_lengths() -> None:
     assert length_metrics([], 100) == {}
     metrics = length_metrics([10, 20, 96], 100)
     named = {name.removeprefix("train/completion_lengths"): round(value, 2) for name, value in metrics.items()}

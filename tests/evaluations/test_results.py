@@ -43,7 +43,7 @@ def test_result_groups_can_be_iterated_twice(file: Path) -> None:
     assert list(groups) == list(groups) != []
 
 
-def test_rollout_row_has_the_problem_reference_and_answer_and_completion(file: Path) -> None:
+def test_rollout_row_joins_values_of_the_group_and_the_rollout(file: Path) -> None:
     rollout = next(read_groups(file).rollouts())
     assert (rollout["reference"], rollout["answer"], rollout["completion"]) == ("gcd:1", "5", "<b>5</b>")
 

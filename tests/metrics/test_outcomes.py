@@ -37,7 +37,7 @@ PENALISED = make_rollout(1.0, reward=0.0)
         (1.0, None, False, "right"),
     ],
 )
-def test_rollout_outcome_depends_on_score_and_verdict_reason_and_truncation(
+def test_rollout_outcome_follows_from_the_verdict_and_truncation(
     score: float, reason: str | None, cut: bool, word: str
 ) -> None:
     assert outcome(score, reason, cut=cut) == word

@@ -77,7 +77,7 @@ def test_problem_reference_accepts_params_nested_to_the_maximum_depth() -> None:
     assert Reference.parse(text).params["min_value"]
 
 
-def test_problem_spec_has_the_seed_and_params_and_level_of_the_problem_reference() -> None:
+def test_problem_spec_is_restored_from_a_problem_reference() -> None:
     problem = make_problem("gcd", params={"a": 1}, level=0.5)
     spec = Reference.of(problem, "1").spec(index=3, attempt=2)
     assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)

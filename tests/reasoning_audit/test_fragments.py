@@ -14,7 +14,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_fragments_of_a_question_include_its_numbers_and_options_and_lines() -> None:
+def test_question_is_split_into_fragments() -> None:
     found = fragments(QUESTION)
     assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
     assert (found["the first option"], found["the last option"]) == ("yes", "no")
