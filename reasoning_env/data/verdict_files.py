@@ -120,10 +120,10 @@ async def judge_rows(
             if selection.keep is None:
                 rows = _rows_with_scores(_joined(files, judged), selection)
             else:
-                not_kept = NotKept()  # make the rows twice, because the card with their number is written first
-                card["rows"] = sum(1 for _ in _training_rows(_joined(files, judged), selection, not_kept))
-                card["not_kept"] = {reason: number for reason, number in not_kept.not_kept.items() if number}
-                card["wrong_now"] = not_kept.wrong_now
+                totals = NotKept()  # make the rows twice, because the card with their number is written first
+                card["rows"] = sum(1 for _ in _training_rows(_joined(files, judged), selection, totals))
+                card["not_kept"] = {reason: number for reason, number in totals.not_kept.items() if number}
+                card["wrong_now"] = totals.wrong_now
                 rows = _training_rows(_joined(files, judged), selection, NotKept())
             write_output(out, card, rows, schema, under_way=judged)
     return card
