@@ -269,10 +269,10 @@ def defects_page(runs: Runs) -> str:
     return f"""# Defects of reasoning-gym
 
 This page lists the {len(lines)} known defects of reasoning-gym {runs.library}, in {len(rows)} of its {len(TASKS) - 1}
-tasks (without `composite`), and how strict rewards fix each defect.
+tasks (not counting `composite`), and how strict rewards fix each defect.
 
 - **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings). Some
-  findings show the mean score of one answer over many problems. For each finding, `docs/defects.json` has a command
+  findings show the mean score of the same answer to many problems. For each finding, `docs/defects.json` has a command
   that reproduces it.
 - **Seed**: `reasoning_gym.create_dataset(task, seed=SEED, size=1)[0]` makes the problem.
 - **Answer**: the first {SHOWN} characters of an answer that shows the defect.
