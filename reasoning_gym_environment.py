@@ -2,7 +2,7 @@
 
 Run this file (`python reasoning_gym_environment.py serve`), import `ReasoningGymEnv` into a training config, or
 subclass the class. The class overrides methods of Atropos' BaseEnv and calls modules of `reasoning_env`. The code in
-this file runs on one event loop; worker processes and threads do slow work.
+this file runs on one event loop. Slow work runs in worker processes and on threads.
 """
 
 from __future__ import annotations
@@ -94,9 +94,10 @@ class ReasoningGymEnv(BaseEnv):
     async def collect_trajectories(
         self, item: atropos.RolloutItem
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
-        """Sample and score the group of a problem from `get_next_item`. `handle_send_to_api` then sends the group.
+        """Sample and score the group of a problem from `get_next_item`. Return the group and an empty list.
 
-        The group is None if an error dropped the group, or if `score` returns None. The second item is always [].
+        The group is None if an error dropped the group, or if `score` returns None. BaseEnv passes other groups to
+        `handle_send_to_api`.
         """
         run = self._run
         try:
@@ -164,7 +165,7 @@ class ReasoningGymEnv(BaseEnv):
             setattr(self, name, value)
 
     def save_checkpoint(self, step: int, data: dict[str, object] | None = None) -> None:
-        """Save the state that determines the next problems and metrics. Does not wait until a thread writes the file.
+        """Save the state that determines the next problems and metrics. A thread writes the file later.
 
         `data` must be JSON-serializable. `load_checkpoint` sets the items of `data` as attributes of the environment.
         """
@@ -296,7 +297,7 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.run_until_signal(lambda: self._run_in(atropos.Serve()), self.close)
 
     async def process_manager(self) -> None:
-        """Write `total_steps` groups to a file. If the file has fewer groups, add the missing groups."""
+        """Write groups to a file until the file has `total_steps` groups. Existing groups in the file count."""
         await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:

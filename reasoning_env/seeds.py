@@ -38,7 +38,7 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return item `number` of a series of seeds that starts with `seed`. All have the same split and instance bits."""
+    """Return item `number` of a series of seeds that starts with `seed`. All have equal bits for split and instance."""
     if number == 0:
         return seed
     # Use the upper half of the range, as earlier versions do, so that their evaluation sets stay the same.
@@ -54,5 +54,5 @@ def eval_seed(run_seed: int, task: str, sample: int) -> int:
 
 
 def file_seed(run_seed: int, task: str, level: float | str | None, draw: int) -> int:
-    """Return the seed of problem number `draw` in a file of problems, in [0, 2**31), the range of training seeds."""
+    """Return the seed, in [0, 2**31) as in training, of problem number `draw` in a file of problems."""
     return hash_int("file", run_seed, task, level, draw) % ((1 << 31) - MEMBER_SEEDS)

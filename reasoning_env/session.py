@@ -112,7 +112,7 @@ class Session(Generic[T]):
         pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package; `settings.checkout` has priority.
         score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction, which also says what the
-            function may access. The session then judges rows, and has no problems.
+            function may access. The session then judges rows, and generates no problems.
         group_size: Usual number of verdicts in a call of `observe`.
         preamble: Text before the system prompt.
         thinking: Formats of the model's thinking; by default, the formats of the settings.
@@ -155,12 +155,12 @@ class Session(Generic[T]):
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
         self._unlearned: TaskSampler | None = None
-        """The sampler for the method `draw`, without scores of groups. None before the first call of `draw`."""
+        """The sampler of the method `draw`, which observes no scores. None before the first call of `draw`."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
         """Limit for `remake`, in seconds of processor time. A change after the first `remake` has no effect."""
         self._generation_deadline_s = settings.eval_generation_deadline_s
-        """Time limit, in seconds, for `make` and `remake`, which cannot generate a different problem instead."""
+        """Time limit, in seconds, for `make` and `remake`, which cannot replace a slow problem by another."""
 
     # ---- start and end
 
@@ -203,7 +203,7 @@ class Session(Generic[T]):
         Args:
             instance: Number of this session; sessions with different numbers share no problems.
             state: Return value of `state()` in an earlier run; ConfigError for an invalid state.
-            done: Positions of the stream to skip, if an earlier run left groups but no state.
+            done: Positions of the stream to skip, because an earlier run stored their groups but no state.
             learn_from: Scores of earlier groups, which initialize the sampler.
         """
         if self._stream is not None:
@@ -252,7 +252,7 @@ class Session(Generic[T]):
     async def next(self) -> T:
         """Return the next problem that fits into the model's context, as `prepare` returns it.
 
-        The problem is in flight until `observe`, `done` or `drop`. The evaluation set lacks the problem's question.
+        The problem is in flight until `observe`, `done` or `drop`. The evaluation set never has the problem's question.
 
         Raises:
             ConfigError: None of the first MAX_UNFIT problems fits (`problems/giving_up.py`).
@@ -329,7 +329,7 @@ class Session(Generic[T]):
         Args:
             rollouts: The judged rollouts with rewards and lengths, for the metrics.
             cut: Without `rollouts`, marks the completions that reached a token limit.
-            done: If False, the problem stays in flight until `done` is called.
+            done: If False, the problem stays in flight until the method `done` is called.
         """
         check_whole_problem(problem)
         observed = read_verdicts(verdicts)
@@ -384,7 +384,7 @@ class Session(Generic[T]):
     def report(self) -> dict[str, float]:
         """Return the metrics: counts since the start, and means since the last call. Empty before `start`.
 
-        A session of a score function returns only the verdicts by reason, and the metrics of the workers.
+        With a score function, the only metrics are counts of verdicts by reason and the metrics of the workers.
         """
         return for_wandb(self.readings(self.metrics.take_interval())) if self.has_started else {}
 
@@ -404,7 +404,7 @@ class Session(Generic[T]):
             yield from read(SAMPLER, self._sampler.report())
 
     async def remake(self, reference: str) -> Problem:
-        """Generate the problem of a reference, or return it from the cache.
+        """Generate the problem that a reference names, or return it from the cache.
 
         Raises InvalidReferenceError, GenerationError and WorkerError, as `judge` does.
         """
@@ -419,7 +419,7 @@ class Session(Generic[T]):
     ) -> Problem:
         """Generate the problem of exactly this seed, even if training would reject the problem.
 
-        `params` override parameters of the settings. Raises GenerationError and WorkerError.
+        `params` take precedence over parameters in the settings. Raises GenerationError and WorkerError.
         """
         all_params = {**self.plan.all_params.get(task, {}), **(params or {})}
         request = ProblemRequest(task, seed, all_params, level, exact_seed=True)

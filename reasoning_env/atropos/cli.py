@@ -70,7 +70,7 @@ def own_defaults(env_cls: EnvironmentClass) -> dict[str, object]:
 def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: str, argv: Sequence[str]) -> int:
     """Run a mode's command and return the exit status. `manager` is the name of the environment's method to call.
 
-    Raises ConfigError for a user's mistake, and any other error that ends the command.
+    Raises ConfigError for a user's mistake, and the errors that the environment's method raises.
     """
     parser = environment_options(env_cls, mode_cls.name)
     options = parser.read(argv)

@@ -74,7 +74,7 @@ SERVER_RANGES = {
     "num_max_requests_at_once": at_least(1),
     "num_requests_for_eval": at_least(1),
 }
-"""Ranges of the settings of inference servers that only Atropos declares."""
+"""Ranges of Atropos' own settings of inference servers."""
 
 
 NOT_SENT = {
@@ -97,7 +97,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
 
     @property
     def metrics_address(self) -> ListenAddress | None:
-        """Address of the metrics server; None if `metrics_port` is not set, and then no server starts."""
+        """Address of the metrics server; None if no server starts, because `metrics_port` is not set."""
         if self.metrics_port is None:
             return None
         host, _, port = str(self.metrics_port).rpartition(":")
@@ -105,7 +105,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
         return ListenAddress(host.strip("[]") or "127.0.0.1", int(port), setting, setting)
 
     def max_groups(self, servers: int) -> int:
-        """Return how many groups a training with this number of inference servers may collect at the same time."""
+        """Return how many groups a run with this number of inference servers may collect at the same time."""
         per_server: int = self.max_num_workers_per_node * servers
         return per_server if self.max_num_workers == -1 else int(self.max_num_workers)
 

@@ -35,7 +35,7 @@ class _WaitingGroup:
 class DeliveryQueue:
     """Delivers groups, one request at a time. Use it on one event loop.
 
-    The queue has no maximum size: if too many groups wait, callers of `put` must wait for deliveries.
+    The queue has no maximum size. `put` never waits, so callers must await its futures if too many groups wait.
 
     Args:
         session: Sends requests to run-api.
@@ -130,7 +130,7 @@ class DeliveryQueue:
         return batch
 
     async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
-        """Send a batch once. `number` is this environment's number at run-api. Return False to retry after a pause."""
+        """Send a batch once. `number` is this environment's number at run-api. Return False to request a retry."""
         endpoint = GROUPS if len(batch) > 1 else ONE_GROUP
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)

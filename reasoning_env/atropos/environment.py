@@ -30,7 +30,7 @@ class RolloutItem:
 
 
 class Environment(Protocol):
-    """The attributes and hooks of an environment that the adapter uses; a subclass may override the hooks."""
+    """An environment, with the attributes and hooks that the adapter uses. A subclass may override the hooks."""
 
     config: ReasoningGymEnvConfig
     tokenizer: Any
@@ -87,7 +87,7 @@ class Environment(Protocol):
 
 
 class EnvironmentClass(Protocol):
-    """The parts of an environment class that the command line uses: the defaults, and a constructor like BaseEnv's."""
+    """An environment class, with the parts that the command line uses: defaults, and a constructor like BaseEnv's."""
 
     @property
     def name(self) -> str | None: ...
@@ -105,7 +105,7 @@ class EnvironmentClass(Protocol):
 
 
 class CommandEnvironment(Environment, Protocol):
-    """The attributes and methods of an environment that the command line uses."""
+    """An environment, with the attributes and methods that the command line uses."""
 
     @property
     def groups_path(self) -> Path | None: ...

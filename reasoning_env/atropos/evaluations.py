@@ -34,7 +34,7 @@ class ModelEvaluations:
         """Set `max_eval_workers`, the number of problems evaluated at the same time, unless the user has set it.
 
         If training pauses during evaluations (STOP_TRAIN), an evaluation sends as many requests at once as training.
-        Otherwise, an evaluation sends 1 - `eval_limit_ratio` times as many.
+        Otherwise, the number of requests is multiplied by (1 - `eval_limit_ratio`).
         """
         config = self._run.config
         if config.max_eval_workers is not None:

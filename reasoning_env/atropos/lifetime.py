@@ -50,7 +50,7 @@ class Lifetime:
         self._background: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Start the workers and, unless this is a test, check that an inference server answers.
+        """Start the workers and, except in tests, check that an inference server answers.
 
         Raises ConfigError, ServerError or WorkerError, each with a remedy. After an error no process is left.
         """
@@ -98,7 +98,7 @@ class Lifetime:
             await self._run.session.start()
 
     async def start_dumps(self) -> None:
-        """Create the folder for dumps and start its writer thread; raises ConfigError if the folder is not writable."""
+        """Create the folder and start the thread for dumps; raises ConfigError if the folder is not writable."""
         if self._run.dumper is not None:
             await asyncio.to_thread(check_writable, self._run.dumper.folder, "data_dumps_dir")
             await asyncio.to_thread(self._run.dumper.start)
@@ -156,7 +156,7 @@ class Lifetime:
         await asyncio.to_thread(self.checkpoints.close)
 
     async def _save_regularly(self) -> None:
-        """Save the latest state every `save_interval_s`, unless nothing has changed or the last save is not done."""
+        """Save the latest state every `save_interval_s`, unless nothing has changed or the last save still runs."""
         saved: object = None
         while True:
             await asyncio.sleep(self.save_interval_s)

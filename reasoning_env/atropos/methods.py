@@ -19,8 +19,8 @@ from ..records import Prompt, Sampling
 class MethodCompleter:
     """Requests completions by calling the methods of `server`, which has Atropos' server interface.
 
-    `formats` are the reply formats to try, in order of preference. If `is_stand_in`, `server` is a test's mock, which
-    gets any number of requests at once, and no test request at startup.
+    `formats` are the reply formats to try, in order of preference. If `is_stand_in`, `server` is a mock or has replaced
+    methods. A stand-in gets any number of requests at once, and no trial request at startup.
     """
 
     def __init__(self, server: object, formats: Sequence[ReplyFormat], *, is_stand_in: bool) -> None:
@@ -102,7 +102,7 @@ class MethodCompleter:
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
         """Request one token, without Atropos' retries and waits, and return whether the reply has a token.
 
-        For a test's mock, return True without a request.
+        For a stand-in, return True without a request.
         """
         if self._is_stand_in:
             return True

@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 class RunReport:
-    """Reads the metrics of a run's parts. It changes nothing except `Run.time_step`, if Prometheus is on."""
+    """Reads a run's metrics. Changes nothing except `Run.time_step`, if Prometheus is on."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._progress = ProgressReader(run.session.metrics)
 
     def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Serve `/metrics` inside the context if the settings have a port. Raises ConfigError if the port is in use."""
+        """Return a context that serves `/metrics` if a port is set. Raises ConfigError if the port is in use."""
         address = self._run.config.metrics_address
         if address is None:
             return contextlib.nullcontext()

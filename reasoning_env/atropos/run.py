@@ -182,7 +182,7 @@ class Run:
         return packed
 
     def observe(self, group: Group) -> None:
-        """Count a scored group, update the sampler, and dump the group. The group's problem stays in flight."""
+        """Count a scored group, update the sampler, and pass the group to the dumper. The problem stays in flight."""
         self._failures.end()
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
@@ -268,9 +268,9 @@ class Run:
 
 
 def _as_list(prompts: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. If the sequence begins with one of the `prompts`, convert only the rest.
+    """Return a sequence as a list. If an array begins with one of the `prompts`, convert only the numbers after it.
 
-    Each prompt is given as bytes and as a list.
+    `prompts` has each prompt as bytes and as a list.
     """
     if isinstance(sequence, array):
         for in_bytes, numbers in prompts:
@@ -284,7 +284,7 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
 
     Args:
         group: A scored group.
-        mask_truncated: Give rollouts that ran out of tokens the override `set_advantage_to_zero`.
+        mask_truncated: Set the override `set_advantage_to_zero` for rollouts that reached a token limit.
         include_messages: Add the conversations.
     """
     rollouts = group.rollouts

@@ -8,7 +8,7 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 - If the reply to a registration is lost, run-api keeps the registration until a restart. The lost registration takes a
   share of the work, and with a `min_batch_allocation` it blocks all batches.
 - A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. So `/info` is checked
-  right before groups are sent. After a reset in between, the log says what to do.
+  right before groups are sent. If run-api is reset between check and sending, the log says what to do.
 - When a trainer registers, run-api forgets the environments that registered earlier. Until then, `/info` has the batch
   size -1, and this module waits.
 - A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent. Other group sizes can
@@ -67,7 +67,7 @@ class TrainerInfo(TypedDict):
 
 
 class EnvironmentStatus(TypedDict):
-    """The state of an environment. `env_weight` is a share of the work, at most 1 apart from rounding errors.
+    """The state of an environment. `env_weight` is its share of all work, at most 1 apart from rounding errors.
 
     Only BaseEnv uses `unallocated_fraction`.
     """
@@ -182,7 +182,7 @@ async def _yield_to_loop_between(pieces: Iterable[bytes]) -> AsyncIterator[bytes
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Create a socket whose connection fails after its host has been silent for 30 s."""
+    """Create a socket that fails after the other host has been silent for 30 s."""
     family, socket_type, protocol, _, _ = address
     connection = socket.socket(family, socket_type, protocol)
     connection.setblocking(False)
@@ -217,7 +217,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
-    """After this many seconds without a trainer, the log also says what to do if run-api has ignored the trainer."""
+    """After this many seconds without a trainer, the log adds a remedy for a trainer that run-api has ignored."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 
@@ -272,7 +272,7 @@ class RunApiSession:
         return await self._ask(TRAINER_INFO)
 
     async def status(self) -> EnvironmentStatus:
-        """Return run-api's state of this environment; register the environment again if run-api has forgotten it."""
+        """Return this environment's status at run-api. If run-api has forgotten this environment, register again."""
         async with self._registering:
             status = await self._own_status()
             if status is not None:
@@ -293,9 +293,9 @@ class RunApiSession:
                 await asyncio.sleep(next(waits))
 
     async def clear_to_send(self) -> int:
-        """Return this environment's number at run-api as soon as groups can be sent.
+        """Wait until groups can be sent, and return this environment's number at run-api.
 
-        Until then, wait for a registration and for a batch size of at least the group size.
+        Until then, this environment is not registered, or the trainer's batch size is unknown or below the group size.
         """
         while True:
             await self.status()
@@ -325,7 +325,7 @@ class RunApiSession:
             logger.info("disconnecting from run-api failed: %s", str(error) or "no reply")
 
     async def _register(self) -> None:
-        """Register, with as many retries as needed; waits for a trainer."""
+        """Wait for a trainer, and register this environment, with as many retries as needed."""
         waits = pauses()
         while True:
             # A trainer may request batches before it registers. Environments could register then, but the trainer's
@@ -346,7 +346,7 @@ class RunApiSession:
         )
 
     async def _own_status(self) -> EnvironmentStatus | None:
-        """Return run-api's state of this environment; None if run-api forgot it, or if the trainer's step went back."""
+        """Return this environment's status at run-api; None if run-api has none, or if the trainer's step went back."""
         number = {"env_id": self.registration.env_id}
         try:
             status = await self._ask(STATUS, number, own_errors=(500,))
@@ -415,7 +415,7 @@ class RunApiSession:
 
 
 def always_fill_batches(batch_size: int, group_sizes: Collection[int]) -> bool:
-    """Return True if run-api can fill every batch with groups of these sizes, in any order of the groups.
+    """Return True if groups of these sizes fill every batch of run-api, in whatever order the groups arrive.
 
     Run-api combines groups of equal size into packs. Each pack has as many rollouts as one group of the largest size.
     A batch consists of whole packs. If packs do not fill a batch exactly, run-api returns no batch.
@@ -435,7 +435,7 @@ class TrainerWatch:
         self._idle = OutageLog(logger)
 
     def note(self, *, batch_waits: bool, batch_size: int, group_sizes: Collection[int]) -> None:
-        """Log the warning if a batch waited at run-api in all calls of the last `patience_s` seconds."""
+        """Log the warning if `batch_waits` was True in every call of the last `patience_s` seconds."""
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now

@@ -1,7 +1,7 @@
 """Inference servers as Atropos sees them: `AtroposServer`, and the choice of the servers that get requests.
 
 A run sends requests directly to the `Server` that an `AtroposServer` wraps. If tests or users replace the servers by
-other objects, the run calls the objects' methods of Atropos' interface.
+other objects, the run calls the methods of Atropos' interface on these objects.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Completers:
       replaced method.
     - If there are no stand-ins, the function returns all servers.
 
-    In the result, the attribute `server` replaces each `AtroposServer` that has no replaced method. A MethodCompleter
-    replaces every other object.
+    Each `AtroposServer` without replaced methods is returned as its attribute `server`. A MethodCompleter wraps every
+    other object.
 
     `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a stand-in that has
     methods for several kinds.
@@ -105,7 +105,7 @@ class Completers:
 
     @property
     def servers(self) -> Sequence[object]:
-        """The servers of BaseEnv's server manager. If a test's manager has no servers, a list of only this manager."""
+        """The servers of BaseEnv's server manager. If a test's manager has no servers, the manager itself."""
         manager = self._manager()
         servers = getattr(manager, "servers", None)
         return servers if isinstance(servers, (list, tuple)) else [manager]
@@ -116,7 +116,7 @@ class Completers:
         return [server for server in self.servers if _is_server(server)]
 
     def _method_completer(self, server: object) -> MethodCompleter:
-        """Return the adapter that calls the methods of `server`. It is replaced only if the formats change."""
+        """Return a MethodCompleter for `server`, always the same unless the server's reply formats change."""
         formats = self._formats_of(server)
         known = next((one for one in self._by_methods if one.server is server and one.formats == formats), None)
         if known is None:
@@ -142,7 +142,7 @@ def _is_server(server: object) -> bool:
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies for which the server's method is not the method of the class `base`.
+    """Return the kinds of replies for which the server replaces the method of the class `base`.
 
     Return [] if the server is no instance of `base`.
     """

@@ -71,7 +71,7 @@ async def keep_rollouts(
     problem: Problem | None,
     decode: Callable[[Sequence[int]], str],
 ) -> None:
-    """Keep some rollouts of a problem's groups for the next wandb table."""
+    """Keep some rollouts of each group for the next wandb table."""
     keep, task, expected = env.config.num_rollouts_per_group_for_logging, "", ""
     if problem is not None:
         task, expected = problem.task, problem.answer or ""
@@ -93,7 +93,7 @@ def rollout_table(groups: Sequence[Sequence[tuple[object, ...]]]) -> Mapping[str
 
 
 def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
-    """Return Atropos' metrics of the token counts of sent completions; `limit` is the trainer's token limit."""
+    """Return Atropos' metrics of completion lengths in tokens; `limit` is the trainer's token limit."""
     if not lengths:
         return {}
     values = np.array(lengths)
@@ -103,7 +103,7 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
 
 
 async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: Sequence[Any]) -> None:
-    """Log metrics together with those of BaseEnv and of all servers in `clients`, and start a new interval."""
+    """Log `metrics` with those of BaseEnv and of all servers in `clients`, then discard logged rollouts and lengths."""
     lengths = length_metrics(env.completion_lengths, env.max_token_len)
     collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))
     env.rollouts_for_wandb, env.completion_lengths = [], []

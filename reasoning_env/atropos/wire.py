@@ -55,7 +55,7 @@ def encode_members(fields: Iterable[tuple[str, object]]) -> Iterator[bytes]:
 
 
 def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield the members of a JSON object in pieces. Each of the LONG_FIELDS is yielded in several pieces."""
+    """Yield each member of a JSON object: its name, then its value. Values of LONG_FIELDS are split further."""
     comma = ""
     for name, value in fields:
         yield f"{comma}{json.dumps(name)}:".encode()

@@ -77,7 +77,7 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
     Args:
         score: The verdict's score.
-        reason: The verdict's reason; None counts as scored.
+        reason: The verdict's reason; None means that the answer was scored.
         cut: Whether the completion reached a token limit.
         thinking: The reasoning that the server returned separately.
     """
@@ -95,13 +95,13 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """The outcome of a group: its scores differ (`with_signal`), are all right, are all 0, or are otherwise equal."""
+    """The outcome of a group: the scores differ (`with_signal`), or all answers are right, wrong or in between."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"
     ALL_WRONG = "all_wrong"
     ALL_EQUAL = "all_equal"
-    """All scores are equal, but neither all right nor all 0. Such a group gives no signal."""
+    """All scores are equal, but not 0, and not all answers are right. Such a group gives no signal."""
 
 
 def outcome_of_group(group: Group) -> GroupOutcome:
@@ -117,8 +117,8 @@ def outcome_of_group(group: Group) -> GroupOutcome:
 class Sums:
     """Totals over a set of groups: numbers of groups and completions, and tallies over completions.
 
-    `frames` counts completions by the formatting that was removed from around the answer. `level` and `generation_s`
-    are tallies over problems.
+    `frames` counts completions by the formatting that surrounded the answer and was removed. `level` and
+    `generation_s` are tallies over problems.
     """
 
     groups: Counter[str] = field(default_factory=Counter)

@@ -54,7 +54,7 @@ class OwnVerdicts:
         )
 
     def check(self) -> None:
-        """Raise RaisingFunctionError if the user's code raised for every one of at least FIRST_VERDICTS completions."""
+        """Raise RaisingFunctionError if the user's code raised for all completions, and for at least FIRST_VERDICTS."""
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)

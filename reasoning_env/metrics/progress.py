@@ -60,7 +60,7 @@ class ProgressReader:
         return words
 
     def _rates(self, total: Sums) -> dict[str, str]:
-        """Return rates and means of the recent groups, and add `total` to the readings."""
+        """Return rates and means of the recent groups, and append `total` to `_readings`."""
         now_s = self._clock()
         while len(self._readings) > 1 and self._readings[1][0] <= now_s - self.WINDOW_S:
             self._readings.popleft()

@@ -30,7 +30,7 @@ def new_registry() -> CollectorRegistry:
 
 
 def histograms(metric: Metric[Never], labels: Iterable[str], registry: CollectorRegistry) -> dict[str, Histogram]:
-    """Return a histogram of seconds for each value of the metric's label; `labels` are these values."""
+    """Return a histogram of seconds for each of `labels`, the values of the metric's label."""
     family = Histogram(
         metric.for_prometheus, metric.description, [metric.label], buckets=DURATIONS_S, registry=registry
     )

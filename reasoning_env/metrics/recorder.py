@@ -43,7 +43,7 @@ class RecentAnswers:
 
 
 class MetricsRecorder:
-    """Counts scored and dropped groups. Use a recorder on the event loop only."""
+    """Counts groups that were scored or dropped. Use a recorder on the event loop only."""
 
     REMARK_INTERVAL = 200
     """Number of completions between two checks of the shares of outcomes."""

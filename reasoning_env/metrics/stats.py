@@ -1,4 +1,4 @@
-"""Counts of the worker pool, the problem stream, the sampler, delivery and dumps, each with a table of its metrics."""
+"""Statistics of the worker pool, the problem stream, the sampler, delivery and dumps, each with a table of metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .metric import Kind, Metric
 
 @dataclass
 class PoolStats:
-    """Counts since the pool was started. The metrics in `POOL` describe them."""
+    """Counters of the worker pool since its start. The metrics in `POOL` describe each counter."""
 
     scored: int = 0
     timeouts: int = 0
@@ -90,7 +90,7 @@ def _resident_bytes(pid: int) -> int:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """Counts of the problem stream. The metrics in `STREAM` describe them.
+    """Counters of the problem stream. The metrics in `STREAM` describe each counter.
 
     `flawed` counts rejected problems by cause; `repeated` counts repeated questions by task.
     `quarantined` names the tasks that are no longer drawn because they failed.

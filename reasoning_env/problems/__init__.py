@@ -1,1 +1,1 @@
-"""Which problems a run uses: task selection, sampling, levels, references, the stream of problems and evaluations."""
+"""The problems of a run: task selection, sampling, levels, references, evaluation sets and the stream of problems."""

@@ -1,9 +1,9 @@
-"""Estimate for which tasks and levels groups of rollouts have a signal, for the curriculum and for adaptive sampling.
+"""Estimate which tasks and levels give groups with a signal, for the curriculum and for adaptive sampling.
 
 A group has a *signal* if its scores differ. An *arm* is a task at one level of difficulty; a task without a curriculum
-has a single arm. For each arm, the estimator counts the groups, their mean scores, and the groups with a signal. Each
-new group of a task makes the older counts of the task decay, so that estimates follow a changing learner. From the
-counts, the estimator computes for each arm
+has a single arm. For each arm, the estimator counts the groups and the groups with a signal, and adds up the groups'
+mean scores. Each new group of a task makes the older counts of the task decay, so that estimates follow a changing
+learner. From the counts, the estimator computes for each arm
 
 - a *pass rate*: the posterior mean of logistic curves over the level, given the counts of all arms of the task (Bayes'
   rule on a grid). A few groups suffice for estimates at every level.
@@ -48,7 +48,7 @@ class ArmCounts:
 
 @dataclass(frozen=True)
 class Curve:
-    """One hypothesis about a learner: its pass rate at each arm, and the log of this hypothesis's prior probability."""
+    """One hypothesis about a learner: a pass rate for each arm, and the log of the hypothesis's prior probability."""
 
     INDEPENDENT_ROLLOUTS = 4.0
     """A group counts as this many independent rollouts, because rollouts of one problem are correlated."""
@@ -89,7 +89,7 @@ class Estimate:
         return self._mean(levels) if levels else None
 
     def below(self, ceiling: float) -> Estimate:
-        """Return a copy with only the levels below `ceiling`. A task without levels keeps its single arm."""
+        """Return a copy with only the levels below `ceiling`. A task without levels is unchanged."""
         arms = [arm for arm, level in enumerate(self.levels) if level is None or level < ceiling]
         return Estimate(
             levels=[self.levels[arm] for arm in arms],
@@ -109,7 +109,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """How useful another group of the task is: signal chance times novelty, averaged by the levels' weights."""
+        """How useful another group of the task is: the mean product of signal chance and novelty, weighted by level."""
         return self._mean([chance * novel for chance, novel in zip(self.signal_chances, self.novelties, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -122,7 +122,7 @@ class SignalEstimator:
     Args:
         adjustable: Tasks with an arm for each of LEVELS. Other tasks have a single arm.
         group_size: Number of rollouts in a group.
-        target: Desired pass rate, in (0, 1). The nearer a level's pass rate is, the larger is the level's weight.
+        target: Desired pass rate, in (0, 1). Levels whose pass rate is near the target get large weights.
         questions: Number of different questions, by task and level. A missing number counts as infinite.
         state: Result of `state()` in an earlier run.
     """
@@ -130,10 +130,10 @@ class SignalEstimator:
     MEMORY_GROUPS = 16.0
     """A task's counts decay so fast that its estimates depend mainly on this number of latest groups."""
     RATE_GROUPS = 2.0
-    """The predicted chance of a signal counts as much as observations from this number of groups."""
+    """Weight of the predicted chance of a signal: it counts like this number of observed groups."""
     FOCUS = 6.0
-    """Strength of the preference for levels near the target. At a target of 0.7, a pass rate of 0.94 gives a fifth
-    of the weight that a pass rate of 0.7 gives."""
+    """Strength of the preference for levels whose pass rate is near the target. At a target of 0.7, a pass rate of 0.94
+    gives a fifth of the weight that a pass rate of 0.7 gives."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class SignalEstimator:
         self._estimates: dict[str, Estimate] = {}
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
-        """Update the counts with the scores, each in [0, 1], of a group whose problem had this level."""
+        """Add the scores of a group, each in [0, 1], to the counts of the task at this level."""
         arms = self._counts.setdefault(task, {})
         decay = 1.0 - 1.0 / self.MEMORY_GROUPS
         for counts in arms.values():
@@ -170,20 +170,20 @@ class SignalEstimator:
         self._estimates.pop(task, None)
 
     def estimate(self, task: str) -> Estimate:
-        """Return the estimates of a task at each level."""
+        """Return a task's estimated pass rate, signal chance, novelty and weight at each level."""
         if task not in self._estimates:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]
 
     def state(self) -> dict[str, object]:
-        """Return the counts as JSON: by task, a list of `ArmState`."""
+        """Return the counts of all arms as JSON: by task, a list of `ArmState`."""
         return {
             task: [[self._levels(task)[arm], *astuple(counts)] for arm, counts in sorted(arms.items())]
             for task, arms in self._counts.items()
         }
 
     def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
-        """Return the counts of an earlier run, without levels that the changed settings no longer use."""
+        """Return an earlier run's counts by arm, without levels that the settings no longer use."""
         levels = self._levels(task)
         return {
             levels.index(level): ArmCounts(groups, right, signals, served)
@@ -217,13 +217,13 @@ class SignalEstimator:
         return Estimate(levels, rates, chances, novelties, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
-        """Return the chance that the next group's scores differ, from the pass rate and from the observed groups."""
+        """Estimate the next group's chance of a signal from the pass rate and the observed groups."""
         from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
         return (self.RATE_GROUPS * from_rate + seen.signals) / (self.RATE_GROUPS + seen.groups)
 
 
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
-    """Return logistic curves of the pass rate over the level, which reach `target` at levels from -0.5 to 1.5.
+    """Return logistic curves from level to pass rate. Each curve reaches `target` at a level from -0.5 to 1.5.
 
     If a curve reaches `target` outside of [0, 1], every level is too hard or too easy for the learner. Rates stay at
     least 0.001 away from 0 and 1, because no learner is always right or always wrong.

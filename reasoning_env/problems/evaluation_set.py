@@ -58,7 +58,7 @@ class EvaluationSet:
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
         self._number_of_question: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """The number of each question's problem, by task and question hash, for tasks whose questions may repeat."""
+        """The problem number of each question, by task and question hash, for tasks whose questions may repeat."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
@@ -101,7 +101,7 @@ class EvaluationSet:
     async def has_question(self, problem: Problem) -> bool:
         """Return True if the set has the problem's question, ignoring whitespace.
 
-        A problem of `composite` is also compared with the questions of the task that generated the problem.
+        A problem of `composite` is also compared with the questions of its source task.
         """
         task = problem.task
         if task == COMPOSITE:
@@ -131,7 +131,7 @@ class EvaluationSet:
         return generation
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        """Generate problem `number`, with another question than all lower-numbered problems. Return None on failure."""
+        """Generate problem `number`, with a question that no lower-numbered problem has. Return None on failure."""
         try:
             return await draw_problem(partial(self._attempt, task, number), DrawAttempts(max_failures=MAX_FAILURES))
         except ExhaustedError:
@@ -149,7 +149,7 @@ class EvaluationSet:
         return None
 
     async def _attempt(self, task: str, number: int, attempt: int) -> Problem | Rejection | None:
-        """Return problem `number`, or a Rejection if its question repeats; None if the task has no new questions."""
+        """Generate problem `number`. Return a Rejection for a repeated question, None if no new question is left."""
         try:
             problem = await generate_with_retries(self._generator, self._spec(task, number, attempt), self._deadline_s)
         except GenerationError as error:
@@ -168,9 +168,9 @@ class EvaluationSet:
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:
-        """Wait until the problems with lower numbers are generated. Return at once if questions cannot repeat.
+        """Wait until the problems with lower numbers are generated, unless questions of the task cannot repeat.
 
-        Raises the error with which the previous problem failed.
+        Raises the error with which problem `number` - 1 failed.
         """
         if number == 0 or not self._depends_on_lower(task):
             return

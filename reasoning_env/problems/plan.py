@@ -31,7 +31,7 @@ class TaskPlan:
 
     - `available`: all tasks that are not excluded.
     - `tasks`: the selected tasks.
-    - `training_tasks`: the tasks for training, by default without tasks that reward answers without reasoning.
+    - `training_tasks`: the tasks for training, by default without tasks that reward policies that do not reason.
     - `adjustable`: the tasks that have levels of difficulty.
     - `params`: the user's parameters, by task.
     - `weights`: the weight of each training task.
@@ -54,7 +54,7 @@ class TaskPlan:
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
-        """Return the spec with this task and level (None: unchanged). Raises ConfigError for invalid values."""
+        """Return the spec with this task and level; None changes nothing. Raises ConfigError for invalid values."""
         if task is not None and task not in self.tasks:
             remedy = did_you_mean(str(task), self.tasks) or "add it to the setting `tasks`"
             raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
@@ -119,7 +119,7 @@ def _choose_training_tasks(
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log the tasks that reward answers without reasoning, and whether training uses these tasks."""
+    """Log the tasks that reward policies that do not reason, and whether training uses these tasks."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
@@ -137,7 +137,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
 
 
 def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], library: LibraryInfo) -> None:
-    """If the settings choose levels, log the tasks that have no levels. Log a warning if no task has levels."""
+    """If the settings choose levels, log the tasks without levels, as a warning if no task has levels."""
     asked = next(
         (name for name in ("complexity_mode", "complexity_level") if getattr(settings, name) is not None), None
     )
@@ -197,8 +197,8 @@ def composite_params(
 ) -> dict[str, Mapping[str, object]]:
     """Return {"composite": parameters} if `tasks` contains `composite`; otherwise {}.
 
-    `composite` combines the other tasks in `tasks`, each with its `params`; without other tasks, all `available` tasks.
-    Only tasks of reasoning-gym can be combined.
+    `composite` combines the other tasks in `tasks`, each with its `params`. If there are no other tasks, `composite`
+    combines all `available` tasks. Only tasks of reasoning-gym can be combined.
     """
     if COMPOSITE not in tasks:
         return {}
@@ -255,8 +255,8 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
     """Return the settings that affect the given `parts` of a run, and the values in `more`, as JSON values.
 
-    A run can continue an earlier run if this function returns equal values for both. `tasks` has names instead of
-    patterns, so that equal selections compare equal.
+    A run can continue an earlier run if this function returns equal values for both. In the result, `tasks` has names
+    instead of patterns, so that equal selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:
@@ -332,8 +332,8 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
 class EvaluationPlan:
     """The problems of an evaluation, and the number of completions per problem (`repeats`).
 
-    `seed` is the seed of the set. `params` has the training parameters, by task, if `eval_level` is `training`. None as
-    `system_prompt` means the training prompt.
+    `seed` is the seed of the set. `params` has the training parameters, by task, if `eval_level` is `training`. If
+    `system_prompt` is None, the training prompt is used.
     """
 
     tasks: tuple[str, ...]
@@ -408,7 +408,7 @@ def plan_evaluation(
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Raise ConfigError if the settings name a task that the preset lacks. Patterns raise no error."""
+    """Raise ConfigError if the settings name a task that the preset lacks. Patterns may match such tasks."""
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}
     named = [name.lower() for name in getattr(settings, field)]

@@ -23,7 +23,7 @@ from ..errors import InvalidReferenceError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
-"""Maximum characters of a reference, which may come from anybody. A reference of `composite` may have 2,800."""
+"""Maximum characters of a reference, because anybody may send one. A reference of `composite` can have 2,800."""
 MAX_PARAMS_DEPTH = 32
 """Limit for the nesting of parameters. The parameters of `composite` have three levels, or four if there are lists."""
 AS_LIBRARY = "+library"
@@ -32,7 +32,7 @@ _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def hash_question(question: str) -> str:
-    """Return the hash of a question for its reference: 16 hexadecimal digits. Lone surrogates are allowed."""
+    """Return the hash of a question, as in references: 16 hexadecimal digits. Lone surrogates are allowed."""
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 

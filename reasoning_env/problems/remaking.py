@@ -1,4 +1,4 @@
-"""Generate the problems that references name, and cache them."""
+"""Generate problems from references, and cache the problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class Remaker:
-    """Generates the problems that references name, with the library release that the worker pool uses.
+    """Generates problems from references, with the library release that the worker pool uses.
 
     `deadline_s` limits the wall-clock time of generating a problem, and `cpu_s` the processor time, in seconds.
     """
@@ -60,7 +60,7 @@ class Remaker:
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Warn that `release` judges answers to problems of another release, once for each pair of releases."""
+        """Once for each pair of releases, warn that `release` judges answers to problems of another release."""
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(
@@ -72,7 +72,7 @@ class Remaker:
 
 
 class ProblemCache:
-    """Caches problems by reference, and evicts the least recently used.
+    """Caches problems, with references as keys, and evicts the least recently used.
 
     All cached problems together take at most `max_bytes`. A larger problem is not cached.
     """

@@ -43,7 +43,7 @@ class RepeatCounter:
         return {task: self.share(task) for task in sorted(self._served) if self._is_repetitive(task)}
 
     def share(self, task: str) -> float:
-        """Return the share of repeated questions of a task, in [0, 1]."""
+        """Return the share of a task's questions that are repeats, in [0, 1]."""
         return self._repeated[task] / self._served[task] if self._served[task] else 0.0
 
     @property

@@ -63,7 +63,7 @@ class TaskSampler:
         """The lowest excluded level of each task."""
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
-        """Draw a spec for a position. Raises GenerationError if no task is left."""
+        """Draw the spec of position `index` in the stream. Raises GenerationError if no task is left."""
         if not self._weights:
             raise GenerationError("every selected task is quarantined; see the warnings above for the reasons")
         task = pick(self._shares(), hash_fraction("task", *self._stream, index, attempt))
@@ -100,7 +100,7 @@ class TaskSampler:
             self._estimator.observe(task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return the share of the draws and the estimates of each task; {} if there is no estimator."""
+        """Return each task's share of the draws, and its estimates; {} if there is no estimator."""
         if self._estimator is None:
             return {}
         shares = self._shares()

@@ -73,8 +73,8 @@ def resolve_patterns(
 ) -> dict[str, V]:
     """Return the value in `by_pattern` for each selected task that a pattern matches.
 
-    The last matching pattern counts, unless a pattern is the task's name. Raises ConfigError if a pattern matches no
-    selected task.
+    The last matching pattern counts, but a pattern that is the task's name has priority. Raises ConfigError if a
+    pattern matches no selected task.
     """
     resolved: dict[str, V] = {}
     names = {task.name for task in available}

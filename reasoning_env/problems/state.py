@@ -48,7 +48,7 @@ class SessionState(TypedDict):
     instance: NotRequired[Count]
     stream: StreamState
     sampler: dict[Name, list[ArmState]]
-    """The estimator's counts, by task and level."""
+    """The estimator's counts of groups and scores, by task and level."""
 
 
 _STATE = TypeAdapter(SessionState)
@@ -65,9 +65,9 @@ def read_state(state: object) -> SessionState:
 
 
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
-    """Return the spec of a drawn position as a list that `PositionState` describes.
+    """Return a drawn spec as a list that `PositionState` describes.
 
-    `question_hash` is None, unless the position's problem was in flight in an earlier run.
+    `question_hash` is None, unless the problem was in flight in an earlier run.
     """
     reference = Reference(
         task=spec.task,
@@ -82,7 +82,7 @@ def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
 
 
 def unpack_position(position: PositionState) -> tuple[ProblemSpec, str | None]:
-    """Return the spec of a stored position, and the hash of its question (None if the problem was not in flight)."""
+    """Return the spec in a `PositionState`, and the question's hash (None if the problem was not in flight)."""
     index, attempt, text = position
     reference = Reference.parse(text)
     # References in a state have only the parameters of the request, without those of the level.

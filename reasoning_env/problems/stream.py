@@ -6,7 +6,7 @@ A position of the stream goes through these states:
 | --- | --- | --- |
 | undrawn | from `_next_index` on | the sampler has not drawn a spec for it |
 | restored | `_restored`, in order | an earlier run drew its spec, so it is not drawn again |
-| ahead | `_ahead` | its problem is being generated or is ready; it has no spec if no task was left |
+| ahead | `_ahead` | its problem is being generated or is ready, or no task was left to draw |
 | in flight | `_in_flight` | `next` returned its problem |
 | done | nowhere | its group was delivered or dropped |
 
@@ -84,7 +84,7 @@ class DrawAttempts:
             raise GenerationError(f"{self._failures.count} failures in a row, the last: {error}") from error
 
     def succeed(self) -> None:
-        """Set all counts to 0 after a draw that gave a usable problem."""
+        """Reset the counts of rejections and failures after a draw that gave a usable problem."""
         self.rejected = self.repeats = 0
         self._failures.end()
 
@@ -158,11 +158,11 @@ class _InFlight:
 
 
 class Exclusions:
-    """Excludes tasks that fail repeatedly, and levels whose problems mostly exceed the token limit, from all draws.
+    """Stops drawing tasks that fail repeatedly, and levels whose problems mostly exceed the token limit.
 
     Args:
         sampler: The sampler, which then no longer draws these tasks and levels.
-        state: The result of `state()` in an earlier run; other keys are ignored.
+        state: The stream's state in an earlier run, which includes the result of `state()`.
     """
 
     def __init__(self, sampler: TaskSampler, state: StreamState) -> None:
@@ -213,7 +213,7 @@ class Exclusions:
         """Record whether the prompt and the expected answer of a problem fit into the token limit.
 
         If most problems of a level do not fit, exclude this level, but never the lowest level or a fixed level.
-        Raises ConfigError if none of the first MAX_UNFIT problems fits.
+        Raises ConfigError if none of the stream's first MAX_UNFIT problems fits.
         """
         task = problem.task
         level = problem.level
@@ -247,7 +247,8 @@ class Exclusions:
 class ProblemStream(Generic[T]):
     """Generates problems ahead of demand, and returns the problems in order.
 
-    The number of problems ahead is twice the highest number in flight so far, from `min_ahead` to `max_ahead`.
+    The number of problems ahead is twice the highest number in flight so far, but at least `min_ahead` and at most
+    `max_ahead`.
 
     Args:
         deadline_s: Seconds that the generation of a problem may take.
@@ -337,7 +338,7 @@ class ProblemStream(Generic[T]):
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating. `state()` still has the positions that `next` has not returned. Safe to call twice."""
+        """Stop generating. `state()` keeps the problems that `next` has not returned. Safe to call twice."""
         self._closed = True
         await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_without_spec()
@@ -379,7 +380,7 @@ class ProblemStream(Generic[T]):
             )
 
     def _first_without_spec(self) -> int:
-        """Return the first index that has no spec. A drawn index also has no spec if no task was left."""
+        """Return the first index without a spec: one that is not drawn yet, or for which no task was left."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
@@ -399,7 +400,7 @@ class ProblemStream(Generic[T]):
             return _Position(index, None)
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:
-        """Generate and prepare a position's problem. If a task has no usable problem, draw a task again."""
+        """Generate and prepare a position's problem. After a failure, draw a task anew."""
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
@@ -414,7 +415,7 @@ class ProblemStream(Generic[T]):
                 return ready
 
     async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
-        """Generate and prepare a position's problem. After attempt 0, first draw a new spec of the same task."""
+        """Generate and prepare a position's problem, from a new spec of the same task if `number` is above 0."""
         assert position.spec is not None
         if number > 0:
             position.redraw(self._sampler.redraw(position.spec))

@@ -1,7 +1,7 @@
 """Files of groups, one group per line, for `process` and `serve`.
 
-`process` writes groups in the order in which they are scored. A line has the position of the group's problem in the
-field `key`, Atropos' own fields, and the fields of a dumped group. `serve` writes only Atropos' fields.
+`process` writes groups in the order in which they are scored. A line has Atropos' own fields, the fields of a dumped
+group, and the field `key`: the position of the group's problem. `serve` writes only Atropos' fields.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Mode:
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """Minimum of the limit `outage_s` while no server answers at all, in seconds; None for no minimum."""
+    """Least value of `outage_s`, in seconds, while servers are unreachable or busy; None for no minimum."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
@@ -33,7 +33,7 @@ class Mode:
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
-        """Return this mode's own defaults, by setting. `name` is the environment's name."""
+        """Return a mapping from settings to this mode's own defaults. `name` is the environment's name."""
         return {}
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
@@ -85,7 +85,7 @@ class Mode:
         """Wait for groups in flight before the environment ends."""
 
     def close(self) -> None:
-        """Close the files of the mode; blocks. A second call has no effect."""
+        """Close the mode's files. Call this on a thread, because it blocks. A second call has no effect."""
 
 
 class Imported(Mode):

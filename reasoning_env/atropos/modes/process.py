@@ -103,7 +103,7 @@ class Process(Mode):
     async def run(self, env: Environment, run: Run) -> None:
         """Write groups until the file has `total_steps` groups.
 
-        Raises ConfigError for an invalid file or number of groups, OutputError if the disk is full, and the errors of
+        Raises ConfigError if the file or `total_steps` is invalid, OutputError if the disk is full, and the errors of
         the environment's hooks.
         """
         config = env.config
@@ -145,7 +145,7 @@ class Process(Mode):
             await self._write_groups(env, run, file, lambda note: None)
 
     async def _write_groups(self, env: Environment, run: Run, file: KeyedFile, advance: Callable[[str], None]) -> None:
-        """Collect groups until the file is complete. When this returns or raises, no group is in flight.
+        """Collect and write groups until the file is complete. When this returns or raises, no group is in flight.
 
         `advance` is called after each written group, with the mean score so far.
         """
