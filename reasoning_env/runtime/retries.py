@@ -35,7 +35,7 @@ class OutageLog:
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """Seconds that an outage must last to be logged if the last warning is less than REPEAT_S seconds old."""
+    """If the previous warning is less than REPEAT_S seconds old, an outage is logged only after this many seconds."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True
@@ -53,7 +53,7 @@ class OutageLog:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """Record a failure of an outage. Log a warning at first, then at most one every REPEAT_S seconds."""
+        """Record a failure during an outage. Log a warning at first, then at most one every REPEAT_S seconds."""
         now = self._clock()
         if self._since is None:
             self._since = now
@@ -66,7 +66,7 @@ class OutageLog:
             self._said = now
 
     def over(self, message: str) -> None:
-        """End the outage, if there is one. Log its end if its beginning was logged."""
+        """Record that the outage, if any, is over. Log its end if its beginning was logged."""
         if self._since is not None and self._announced:
             self._logger.info("%s after %.1f s", message, self._clock() - self._since)
         self._since = None
@@ -85,5 +85,5 @@ class FailureStreak:
         self.last = str(failure)
 
     def end(self) -> None:
-        """Reset the count after a success."""
+        """Set `count` to 0. Call this method after a success."""
         self.count = 0

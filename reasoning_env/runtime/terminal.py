@@ -107,7 +107,7 @@ def progress_bar(
     """Show a bar on stderr, with rate and remaining time. Without a terminal, show the lines of `progress_lines`.
 
     `done` items are already done. `total` is None if the number of items is unknown. Yields a function that advances
-    the bar by one item and shows a note, its argument, beside the bar.
+    the bar by one item and shows the function's argument, a note, beside the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
     if not console.is_terminal:

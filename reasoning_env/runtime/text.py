@@ -43,7 +43,7 @@ def describe_connection(error: OSError) -> str:
 
 
 def short(value: object) -> object:
-    """Return the value for an error message; if its `repr` has over 80 characters, return its type instead."""
+    """Return what an error message shows: `value`, or the type of `value` if its `repr` has over 80 characters."""
     return value if len(repr(value)) <= 80 else type(value)
 
 

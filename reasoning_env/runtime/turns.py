@@ -20,11 +20,11 @@ DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
 and waiting replies take much memory."""
 
 NUMBERS_PER_TURN = 2**15
-"""How many numbers to convert per iteration of the event loop. `tolist` takes 0.5 ms for them, and yielding 0.03 ms."""
+"""Numbers to convert per iteration of the event loop. `tolist` takes 0.5 ms for them, an iteration takes 0.03 ms."""
 CALLS_PER_BATCH = 8
-"""Maximum number of calls that are sent to the thread DECODER together. Sending takes the event loop 0.1 ms."""
+"""Maximum number of calls in a batch for the thread DECODER. The event loop needs 0.1 ms to send a batch."""
 MAX_BATCH_S = 0.005
-"""Once a batch has run for this many seconds, its other calls move to the next batch, so that results return soon."""
+"""After this many seconds, the remaining calls of a batch move to the next batch, so that results return soon."""
 
 
 async def run_on_decoder(work: Callable[..., R], *arguments: object) -> R:
@@ -41,7 +41,7 @@ class _Call:
 
 
 class _CallQueue:
-    """Calls from one event loop that wait for the thread DECODER. Each event loop has its own queue."""
+    """The queue of one event loop's calls for the thread DECODER."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Call] = deque()
@@ -76,7 +76,7 @@ class _CallQueue:
 
 
 def _run_calls(calls: Sequence[_Call]) -> list[tuple[Any, Exception | None]]:
-    """Run calls for MAX_BATCH_S seconds, at least one. Return the result or the error of each call that ran."""
+    """Run one call, then others until MAX_BATCH_S seconds are over. Return each finished call's result or error."""
     began_s = time.monotonic()
     outcomes: list[tuple[Any, Exception | None]] = []
     for call in calls:

@@ -7,8 +7,8 @@ saved, and `latest.json`, the newest state. Each file is one JSON object, and is
 A process locks the folder with flock on the file `lock`. The system releases the lock when the process ends, even after
 kill -9. The lock works between machines if their file system supports flock between machines.
 
-A run that starts at step 0 of the trainer is a new run. Like the trainer, the run overwrites the checkpoints of an
-earlier run step by step. `find_checkpoint` decides from which checkpoint a later run resumes.
+A run that starts at step 0 of the trainer is a new run. Each save overwrites an earlier run's checkpoint of the same
+step, as the trainer's saves do. `find_checkpoint` decides from which checkpoint a later run resumes.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def find_checkpoint(folder: Path, step: int, registration: int, check_state: Che
 
     `registration` is the number that the trainer gave this environment: 0 for the first one since the trainer's start.
 
-    - If `registration` is above the saved number, only the environment was restarted. Resume from `latest.json`.
+    - If `registration` is above the number in `latest.json`, only the environment was restarted. Resume from this file.
     - Otherwise, the trainer was restarted too, and returned to this step. Resume from `step-{step}.json`.
 
     If the file is missing, damaged or of a later step, return the newest other checkpoint that is not after `step`.
@@ -204,7 +204,7 @@ class CheckpointStore:
     def open(self, checkpoint_dir: str, name: str, instance: int, *, step: int, registration: int) -> None:
         """Lock the folder of this `instance`. If `step` is above 0, read the checkpoint from which the run resumes.
 
-        `name` is the environment's name, `registration` the number that the trainer gave the environment, and `step`
+        `name` is the environment's name. `registration` is the number that the trainer gave the environment. `step` is
         the trainer's step. If `checkpoint_dir` is empty or cannot be written to, no state is saved. Only the first call
         has an effect.
 
@@ -308,7 +308,7 @@ class CheckpointStore:
 
 
 def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
-    """Return the checkpoint without unfinished problems, because they were drawn with other settings. Keep the rest."""
+    """Return a copy of the checkpoint without its unfinished problems, which were drawn with other settings."""
     logger.warning(
         "%s was saved with different values of %s, so its unfinished problems are dropped",
         checkpoint.path,

@@ -1,8 +1,8 @@
-"""Write files that are never damaged, even if the process is killed or the disk is full.
+"""Write files that stay readable even if the process is killed or the disk is full.
 
 `KeyedFile` stores the rows of commands that can be resumed. The file has one JSON object per line, in any order. Each
-line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it has, as `made_with`,
-the settings that determine the rows. If the command is run again with the same settings, it adds the missing rows.
+line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it stores the settings
+that determine the rows. If the command is run again with the same settings, it adds the missing rows.
 
 If the process is killed, at most the last line is incomplete, and the next run removes it with a warning. A power
 failure may lose the lines that the system had not written to the disk.
@@ -97,7 +97,7 @@ class LineFile:
         return torn
 
     def in_place(self) -> bool:
-        """Return False if the file was moved, deleted or truncated since it was opened. Raises OSError."""
+        """Return False if the file was moved, deleted or truncated. Raises OSError if this cannot be checked."""
         with suppress(FileNotFoundError, NotADirectoryError):
             at_path = os.stat(self.path)
             return os.path.samestat(at_path, os.fstat(self._file.fileno())) and at_path.st_size >= self.size_bytes
@@ -136,7 +136,7 @@ def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
 
 
 def write_all(file: FileIO, data: bytes) -> None:
-    """Write all of `data`. On a full disk, a write may store only a part of `data`, and only the next write fails."""
+    """Write all of `data`. On a full disk, a system call may write only a part; then the next call fails."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
@@ -237,7 +237,7 @@ class KeyedFile:
         return self._places.keys()
 
     def append(self, key: str, *pieces: bytes) -> None:
-        """Write a row as one line, unless a row has this key. `pieces` are the line's JSON without `"key"`.
+        """Write a row as one line, unless the file has a row with this `key`. `pieces` are its JSON without `"key"`.
 
         Raises OutputError if the file cannot be written. The row is then not in the file.
         """
@@ -266,7 +266,7 @@ class KeyedFile:
             self._file.close()
 
     def remove(self) -> None:
-        """Close the file, and delete the file and its header."""
+        """Close the file, then delete the file and its `.header` file."""
         self.close()
         remove_rows(self.path)
 
@@ -302,7 +302,7 @@ def read_made_with(rows: Path) -> dict[str, object]:
 
 
 def remove_rows(path: Path) -> None:
-    """Delete a file of rows and its header, if they exist."""
+    """Delete a file of rows and its `.header` file, if they exist."""
     path.unlink(missing_ok=True)
     header_path(path).unlink(missing_ok=True)
 

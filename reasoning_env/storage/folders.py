@@ -29,7 +29,7 @@ FOLDER = Path(__file__).resolve().parents[2]
 def install_command(extra: str) -> str:
     """Return the command that installs the packages of an extra.
 
-    In a clone, the command installs the clone with the extra. Otherwise, the command lists the packages of the extra.
+    In a clone, the command installs the clone with the extra. Otherwise, the command names the extra's packages.
     """
     if (FOLDER / "pyproject.toml").exists():
         return f"pip install {shlex.quote(f'{FOLDER}[{extra}]')}"

@@ -1,4 +1,4 @@
-"""Read files from other programs, which may be incomplete or invalid.
+"""Read possibly incomplete or invalid files from other programs.
 
 Only regular files are read, because a FIFO or a device may never end. The types of `values.py` check the content.
 """
@@ -165,7 +165,7 @@ BINARY_HINTS = {
     b"\x1f\x8b": "this is a gzip file; give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "this is a zstd file; unpack it first (`zstd -d FILE`)",
 }
-"""How to read a file that is not JSON Lines, by the first bytes of the file."""
+"""Hints for files that are not JSON Lines, by the first bytes of the file."""
 
 
 def _text(content: bytes) -> str:
@@ -178,7 +178,7 @@ def _text(content: bytes) -> str:
 
 
 def wide_text_hint(content: bytes) -> str | None:
-    """Return how to convert a file in UTF-16 or UTF-32 whose first character is ASCII; None for any other content."""
+    """Return a hint for a file in UTF-16 or UTF-32 whose first character is ASCII; None for any other content."""
     # In UTF-16, one of the two bytes of an ASCII character is zero. After a power failure, both bytes may be zero.
     if content[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE) or content[:4].count(0) == 3:
         name = "UTF-32"

@@ -10,7 +10,7 @@ from .protocol import ProtocolFault, WorkerEnd
 from .worker import MAX_KILLS, DeadlineExceeded, TooManyThreads, WorkerAsleep, WorkerDied
 
 MAX_ENDED_WORKERS = 2
-"""If this many workers end while they score an answer, the answer scores 0. A single end may have other causes."""
+"""If this many workers end while they score an answer, the answer scores 0. One worker may end for other reasons."""
 MAX_FAULTS = 2
 """After this many infrastructure errors on one answer, its group is dropped."""
 
@@ -33,7 +33,7 @@ MAX_ANSWER_FAILURES = {
     AnswerFailure.PERMANENT: 1,
 }
 """After this many failures of a kind, an answer is not retried. After TIMED_OUT or ENDED_WORKER, the answer scores 0.
-After any other kind, its group is dropped."""
+After any other kind, the answer's group is dropped."""
 
 
 class CannotBeScored(ScoringError):
@@ -60,7 +60,7 @@ def classify(error: Exception, end: WorkerEnd) -> AnswerFailure:
 
 
 def reason_for(error: Exception, end: WorkerEnd) -> Reason:
-    """Return the reason in the verdict of an answer that scores 0 because of a failure."""
+    """Return the verdict's reason for an answer that scores 0 because scoring the answer failed."""
     if isinstance(error, DeadlineExceeded | WorkerAsleep):
         return Reason.TIMEOUT
     died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory

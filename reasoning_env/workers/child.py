@@ -79,7 +79,7 @@ def freeze_imports() -> None:
 
 
 def serve_generator(source: Source, sock: socket.socket) -> None:
-    """Reply to requests to generate problems, and to check or describe parameters, until the socket closes."""
+    """Until the socket closes, reply to requests: generate a problem, check parameters or describe parameters."""
     while (request := read_frame(sock)) is not None:
         if "check" in request.header:
             faults = [source.check(*checked) for checked in request.header["check"]]
@@ -106,7 +106,7 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
 
 
 def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
-    """Reply to score requests until the socket closes: one reply when the task is built, then one reply per answer.
+    """Reply to each score request until the socket closes: once when its task is built, then once per answer.
 
     After SLICE_S seconds, the remaining answers get no reply, and the pool sends them again later. The string that
     `explain` returns is appended to a verifier's error message.
@@ -165,7 +165,7 @@ def _describe(error: BaseException) -> str:
 
 
 class Forker:
-    """Forks and kills workers as ordered over a socket, and cleans up after workers that ended."""
+    """Forks and kills workers on orders from a socket, and cleans up after workers that ended."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class Forker:
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
         """Run the worker in this forked process, then exit. This call never returns.
 
-        The first message has the worker's process id, and the exit code of the worker that it replaces. If the sandbox
+        The worker's first message has the worker's process id, and the exit code of the replaced worker. If the sandbox
         cannot be applied, the first message has the error instead.
         """
         status = 1
@@ -311,7 +311,7 @@ def _ends_soon(pid: int) -> bool:
 
 
 def run_fork_server(socket_fd: int, start: dict[str, Any]) -> None:
-    """Import the library, read the settings, report on the library, and fork workers until the socket closes."""
+    """Import the library, read the settings, describe the library, and fork workers until the socket closes."""
     gc.disable()  # collections would take a fifth of the import time
     orders = socket.socket(fileno=socket_fd)
     try:

@@ -33,7 +33,7 @@ class _Datetime(datetime.datetime):
 
 @contextmanager
 def frozen_clock() -> Iterator[None]:
-    """Make `time` and `datetime` return NOON inside the context, and `time.sleep` return at once."""
+    """Stop the clock at NOON inside the context. `time.sleep` returns at once."""
     seconds = NOON.timestamp()
     real_gmtime = time.gmtime
     real_strftime = time.strftime

@@ -5,7 +5,7 @@ other parameters and the seed of the problem. The declaration of a task says wha
 
 - `constructor_params`: the parameters that the constructor reads; by default all.
 - `constructor_uses_seed`: if true, the dataset is built again for each problem.
-- `class_data`: the constructor stores data on the class, which the next constructor overwrites. So the cache restores a
+- `class_data`: the constructor stores data on the class, and its next call overwrites the data. So the cache restores a
   dataset's data before each use.
 """
 

@@ -1,7 +1,7 @@
 """Start the fork server, which forks workers on request.
 
-The process with the event loop never forks. It starts a fresh interpreter, the fork server, which imports the library
-once and forks all workers (`child.py`). This module runs on the event loop's thread.
+The process with the event loop never forks. It starts a fresh interpreter, the fork server (`child.py`), which imports
+the library once and forks all workers. This module runs on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class PoolSettings:
     """`MODULE:FUNCTION`. The function gets the source of problems and returns the source that workers use instead."""
     hash_seed: int = 0
     fast: bool = True
-    """Use faster generators for the tasks for which they are proven to make the same problems as the library's own."""
+    """Use faster generators for tasks where they provably make the same problems as the library's generators."""
 
     @classmethod
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
@@ -149,11 +149,11 @@ class ForkServer:
 
     The constructor starts the process, which at once imports the library: the installed one, or a checkout. After
     `start` has sent the settings, the process imports the modules of `task_modules`. With a score function (`score`),
-    the process imports only the module of this function.
+    the process imports the module of this function, and not the library.
     """
 
     SLOW_IMPORT_S = 20.0
-    """Seconds after which a slow import is logged. The tasks of reasoning-core take 6 s of processor time."""
+    """Seconds after which a slow import is logged. Importing reasoning-core takes 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
     """Seconds that the process gets to end by itself before it is killed. A pool must close within five seconds."""
 
@@ -292,9 +292,9 @@ class ForkServer:
             self._importing = frame.header["importing"]
 
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker that is ready for requests, and how the worker `replaces` ended (unknown if None).
+        """Return a new worker that is ready for requests, and how the replaced worker ended.
 
-        Raises WorkerError. After an error, check `is_usable` before the next call.
+        The end is unknown without `replaces`. After a WorkerError, check `is_usable` before the next call.
         """
         replaced_pid = 0
         if replaces is not None and replaces.forked_by is self:
@@ -323,7 +323,7 @@ class ForkServer:
     async def _first_frame(self, channel: Channel) -> Frame:
         """Return the first message of the fork server or of a new worker.
 
-        Raises WorkerError if the fork server is suspended (SIGSTOP), and the errors of `Channel.receive`. A new worker
+        Raises the errors of `Channel.receive`, and WorkerError if the fork server is suspended (SIGSTOP). A new worker
         that is suspended is killed, which raises WorkerDied.
         """
         left_s = WORKER_START_TIMEOUT_S
@@ -377,7 +377,7 @@ class ForkServer:
     async def _wait_or_kill(self) -> None:
         """Wait for the end of the process. Kill it after STOP_TIMEOUT_S, or at once if the caller is cancelled.
 
-        Polls, because no thread can wait while the interpreter shuts down.
+        This method polls, because no thread can wait while the interpreter shuts down.
         """
         deadline = time.monotonic() + self.STOP_TIMEOUT_S
         try:
@@ -409,7 +409,7 @@ def _read_end(code: int | None) -> WorkerEnd:
 
 
 _started_ahead: list[ForkServer] = []
-"""At most one fork server, started by `start_ahead`. The next pool that needs the installed library uses it."""
+"""At most one fork server, which `start_ahead` started for the next pool that needs the installed library."""
 
 
 def start_ahead() -> None:
@@ -446,7 +446,7 @@ class ForkServers:
         self.sandbox = ""
         """One line for the log: what restricts verifier workers. Empty before `start`."""
         self._restrictions: Restrictions | None = None
-        """The restrictions of the first fork server's workers, which all later workers must have too."""
+        """The restrictions of the first fork server's workers. Later workers must have the same restrictions."""
 
     async def start(self) -> LibraryInfo:
         """Start the first fork server, and return its description of the library. Retry if the process is killed."""
@@ -459,7 +459,7 @@ class ForkServers:
         return await self._start()
 
     async def spawn(self, role: Role, replaces: Worker | None) -> tuple[Worker, WorkerEnd]:
-        """Return a new worker, and how the worker `replaces` ended (unknown if None). Raises WorkerError."""
+        """Return a new worker, and how the replaced worker ended (unknown without `replaces`). Raises WorkerError."""
         async with self._lock:
             try:
                 if self.current is not None and not self.current.is_usable:

@@ -61,7 +61,7 @@ class Attribute:
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
         """Return the value of each config field of the attribute at a level.
 
-        The random number `draw` in [0, 1) picks one of the two nearest values if the attribute is `drawn`.
+        If the attribute is `drawn`, the random number `draw` in [0, 1) picks one of the two nearest values.
         """
         last = len(self.levels) - 1
         if self.drawn:
@@ -107,7 +107,7 @@ class DifficultyMap:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
         If the library's config rejects the parameters, use the nearest valid level; of two equally near levels, the
-        lower one. The random number `draw` in [0, 1) picks the value of an attribute with few values. For the task
+        lower one. The random number `draw` in [0, 1) picks the value of each attribute that is `drawn`. For the task
         `composite`, `overrides` must list the member tasks, and the members get the parameters of the level.
 
         Raises:
@@ -133,7 +133,7 @@ class DifficultyMap:
     def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return each parameter of a task with its `default` and, if levels change it, its values at SHOWN_LEVELS.
 
-        If the seed picks one of two values, the result has the nearer value. For the task `composite`, return {}.
+        If the seed picks one of two values, show the value nearer to the level. For the task `composite`, return {}.
         """
         if task == COMPOSITE:
             return {}
@@ -174,7 +174,7 @@ class DifficultyMap:
         return None
 
     def check_curriculum(self, task: str) -> str | None:
-        """Return an error message for a user's own curriculum, or None if it is valid or missing.
+        """Check a user's own curriculum. Return an error message, or None if the curriculum is valid or missing.
 
         Every attribute must have levels that include its default level, and the config must accept the parameters at
         SHOWN_LEVELS.
@@ -267,9 +267,10 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return an attribute's levels. If no default value exceeds the first level, begin with the lowest default value.
+    """Return the levels of an attribute, which has one default value per config field.
 
-    An attribute has one default value per config field. Levels that are not ascending numbers do not change.
+    If a default value is below the first level and none is above it, insert the lowest default value before the
+    first level. Levels that are not ascending numbers are returned unchanged.
     """
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)

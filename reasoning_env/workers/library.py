@@ -54,7 +54,7 @@ class Library(Source):
         self.warnings: list[str] = []
         self._modules: dict[str, TaskModule] = {}
         self.read_paths = [self.path]
-        """Paths of the library and of the modules with tasks, which verifier workers may read."""
+        """Paths that verifier workers may read: those of the library and of the modules with tasks."""
         sort_fonts()
         self._factory: ModuleType = importlib.import_module("reasoning_gym.factory")
         registered = sorted(self._factory.DATASETS.items())
@@ -268,7 +268,7 @@ class Library(Source):
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
         """Return the flaw of a problem, such as an ambiguous question; None if there is none.
 
-        A checkout may word questions differently, so errors of the rules are ignored for a checkout.
+        A checkout may word questions differently, so exceptions that the rules raise are ignored for a checkout.
         """
         try:
             return find_flaw(task, entry, seed)
@@ -306,7 +306,7 @@ def _rejects_expected_answer(scorer: Scorer, entry: Mapping[str, object]) -> boo
 
 
 LIBRARY_ENTRY = "library_entry"
-"""Key under which an entry that was corrected or clarified stores the library's own entry."""
+"""Key of the library's own entry in a corrected or clarified entry."""
 PLOTTING = (
     "matplotlib",
     "matplotlib.animation",
@@ -322,7 +322,7 @@ PLOTTING = (
 def without_plotting() -> Iterator[None]:
     """Replace matplotlib by empty modules while the library is imported. Later imports find the real modules.
 
-    Importing matplotlib would take a third of the processor time of the library's import, and 31 of 111 MB.
+    Importing matplotlib would take a third of the processor time of the library's import, and 31 of 111 MB of memory.
     """
     if "matplotlib" in sys.modules:
         yield

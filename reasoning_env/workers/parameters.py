@@ -19,7 +19,7 @@ async def query_parameters(
 ) -> Any:
     """Send a request to a fresh worker. Return the value that the reply has for the key `reply_key`.
 
-    `start_worker` puts a worker into a slot. Raises WorkerError with a message that names `tasks`.
+    `start_worker` puts a worker into a slot. Raises WorkerError if no worker starts or if the worker cannot reply.
     """
     slot = Slot(Role.GENERATOR)
     limit_s = WORKER_START_TIMEOUT_S

@@ -6,7 +6,7 @@ Deadlines start when a worker gets the job. If a job's caller is cancelled, the 
 already runs the job is replaced unless the job ends within REPLACEMENT_S.
 
 If a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
-unexpected error fails one job and kills one worker. A role is out of order if each of its slots had MAX_FAILED_STARTS
+unexpected error fails one job and kills one worker. A role has an outage if each of its slots had MAX_FAILED_STARTS
 failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
 """
 
@@ -196,7 +196,7 @@ class WorkerPool:
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         """Generate the problem of a spec. Evaluation problems come first, because training waits until they exist.
 
-        `deadline_s` limits the wall-clock time, and `cpu_s`, if given, the processor time, both in seconds.
+        `deadline_s` limits the wall-clock time; `cpu_s`, if given, limits the processor time. Both are in seconds.
 
         Raises:
             GenerationError: The task raised an error, ended its worker twice, or exceeded a limit.
@@ -251,8 +251,8 @@ class WorkerPool:
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
         """Return the parameters of tasks, by task and name. Each parameter has a `default`.
 
-        A parameter that levels change also has `levels`: its values at the levels 0.0, 0.5 and 1.0. Raises WorkerError
-        if a worker cannot reply.
+        A parameter that depends on the level also has `levels`: its values at the levels 0.0, 0.5 and 1.0. Raises
+        WorkerError if a worker cannot reply.
         """
         return dict(await query_parameters(self._replace, {"describe": list(tasks)}, "described", tasks))
 
@@ -423,7 +423,7 @@ class WorkerPool:
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
-        """Count and log a failed start of a worker. If its role is now out of order, fail the role's queued jobs."""
+        """Count and log a failed start of a worker. If the role has an outage, fail its queued jobs."""
         slot.failed_starts += 1
         self._failures[slot.role] = failure
         self._outages[slot.role].note(

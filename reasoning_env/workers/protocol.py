@@ -21,7 +21,7 @@ import msgspec
 FRAME = struct.Struct("!II")
 ORDER = struct.Struct("!IB?")
 """An order to the fork server: the process id of a worker to kill (0 for none), the role of a worker to fork, and
-whether the worker to kill closed its socket. A worker is forked only if a socket for its frames is attached to the
+whether the worker to kill closed its socket. A worker is forked only if the new worker's socket is attached to the
 order."""
 OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that reached its memory limit, or that the kernel killed for lack of memory. The value is

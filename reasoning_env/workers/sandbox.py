@@ -5,11 +5,11 @@ which keep hostile text away from `eval` and similar functions. The sandbox is t
 runs in a verifier worker. The code can read only the files of the interpreter and its packages. It cannot write or lock
 files, open sockets, start processes, or signal or reprioritize other processes. The layers need no privileges:
 
-- Limits, for every worker: memory, file size, open files and core dumps. Other processes of the user cannot read its
-  memory. The worker also ends with the fork server, and gets a lower processor priority (which is no defence).
+- Limits, for every worker: memory, file size, open files and core dumps. Other processes of the user cannot read the
+  worker's memory. The worker ends when the fork server ends, and has a lower processor priority (which is no defence).
 - Process limit: no child processes. Root is exempt from this limit.
 - no_new_privs: started programs get no privileges.
-- Landlock (Linux 5.13 or newer): reading is allowed only for the files that imports read.
+- Landlock (Linux 5.13 or newer): a process can read only the files that Python needs for imports, and `read_paths`.
 - seccomp: only the system calls that verifiers need. None of them writes files, connects, forks or signals.
 
 The fork server first tries all layers in a separate process. A layer that the system refuses is missing for the whole
@@ -24,8 +24,8 @@ The sandbox does not protect against:
   user's files, connect to any address and signal other processes. Only the guards protect such systems.
 - False scores. Until its worker is replaced, code could give any answer any score from 0 to 1. The main process checks
   only the form of replies.
-- Reading the files that imports read (Python, packages, shared libraries), checking whether a file exists, and using
-  memory and time up to the limits.
+- Reading the readable files (Python, packages, shared libraries, `read_paths`), checking whether a file exists, and
+  using memory and time up to the limits.
 - Vulnerabilities of the kernel.
 
 The fork server calls `prepare` once. Right after the fork, a worker calls `enter_worker`, then `Sandbox.enter`. Only
@@ -63,7 +63,7 @@ class Prctl(IntEnum):
 
 
 class Landlock(IntEnum):
-    """Landlock's system calls, by their numbers on nearly every architecture, from <linux/unistd.h>."""
+    """Numbers of Landlock's system calls on nearly every architecture, from <linux/unistd.h>."""
 
     CREATE_RULESET = 444
     ADD_RULE = 445
@@ -79,7 +79,7 @@ MAX_FILE_MB = 16
 class Restrictions:
     """The sandbox of a session's workers, as JSON values.
 
-    - `limits`: names of the layers of every worker.
+    - `limits`: names of the layers that all workers have.
     - `layers`: names of the other layers, which only verifier workers have, in order of application.
     - `missing`: name of each layer that is missing, and why.
     - `readable`: device and inode number of each file and folder that verifier workers may read.
@@ -91,7 +91,7 @@ class Restrictions:
     readable: Sequence[Sequence[int]] = ()
 
     def lost(self, now: Restrictions) -> str | None:
-        """Return the first layer that `self` has and `now` lacks, and why `now` lacks it; None if `now` lacks none."""
+        """Return the first layer of `self` that is missing in `now`, and why; None if no layer is missing."""
         for name in (*self.limits, *self.layers):
             if name not in now.limits and name not in now.layers:
                 return f"{name} ({now.missing.get(name, 'unknown')})"
@@ -149,8 +149,8 @@ def _checked(result: int) -> int:
 def set_group_priority(niceness: int) -> None:
     """Set the niceness of this process's scheduling group. While the kernel returns EAGAIN, retry for up to a second.
 
-    Without this call, workers slow down the event loop: with autogroups, the niceness of a process counts only in its
-    group, which is its session. The call halves the 99th percentile of the event loop's delays on a busy machine
+    Without this call, workers slow down the event loop: with autogroups, the niceness of a process counts only among
+    the processes of its session. The call halves the 99th percentile of the event loop's delays on a busy machine
     (`benchmarks.busy --busy 2 --niceness 5`).
     """
     for _ in range(10):
@@ -205,7 +205,7 @@ Layers = Mapping[str, Callable[[], object]]
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The layers of a session's workers, and the file descriptors that the layers need until they are applied."""
+    """The sandbox's layers for the workers of a session, and the file descriptors that applying the layers needs."""
 
     limits: Layers
     layers: Layers
@@ -240,7 +240,7 @@ def prepare(
     Args:
         memory_mb: Address space of every worker, in megabytes.
         read_paths: Files and folders that verifier workers may read. Those that cannot be opened are left out.
-        threads: Verifier workers may start threads. The process limit, which also counts threads, is then left out.
+        threads: True lets verifier workers start threads, and leaves out the process limit, which also counts threads.
         filtered: False applies only the limits, for a library whose verifiers need what the other layers forbid.
         at_start: None for the session's first workers. For later workers, the restrictions of the first workers: any
             file that the first workers could not read is left out of `read_paths`.
@@ -288,7 +288,7 @@ def prepare(
 
 
 def _limits(memory_mb: int) -> Layers:
-    """Return the layers of every worker."""
+    """Return the layers that all workers have."""
     found: dict[str, Callable[[], object]] = {
         # If core dumps go to a program, Linux ignores a limit of 0, but not of 1. For a socket it ignores both.
         "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
@@ -328,7 +328,7 @@ def _try(layers: Layers) -> dict[str, str]:
 
 
 def code_paths() -> list[str]:
-    """Return the paths that imports read: those of Python, of packages, of shared libraries and of this package."""
+    """Return the paths that Python needs for imports: Python, packages, shared libraries and this package."""
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, "/usr", "/usr/local", "/"}
     folders = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in ("lib", "lib64")]
     folders += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -387,7 +387,7 @@ def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dic
 
 
 def _landlock(opened: Collection[int], descriptors: list[int]) -> Callable[[], object]:
-    """Return a function that restricts this process to reading `opened` files and folders.
+    """Return a function that restricts this process to reading the files and folders in `opened`.
 
     All workers use one ruleset. Its descriptor is added to `descriptors`.
     """
@@ -460,23 +460,23 @@ exit 60 93           exit_group 231 94    clone 56 220         set_robust_list 2
 
 Verifiers, numpy, sympy, scipy and score functions with threads make these calls on Python 3.11 to 3.13, or would make
 them with another C library. In traces of all tasks, of RLVE's 400 environments and of two dozen libraries, the filter
-refused only these calls: to write files, to open sockets, to start threads without permission, clone3 (libraries then
-use clone), and libselinux's statfs. Reasons for some entries:
+refused only calls that write files or open sockets, calls that start threads (if `threads` is False), clone3 (libraries
+then use clone) and libselinux's statfs. Reasons for some entries:
 
 - recvfrom, sendto: Python's sockets use these calls. The worker's only socket is connected to the main process.
 - mbind: OpenBLAS uses it for its own buffers.
 - epoll, eventfd2: threads of Rust libraries such as polars use these calls to wait.
 - alarm, setitimer: score functions and math-verify use these calls for time limits. They affect only the caller.
 - rseq, set_robust_list: the C library uses these calls for new threads, and ends the process if rseq is refused.
-- chdir: score functions use it to open files beside them (`--read`). It does not change which files can be read.
+- chdir: score functions use it to open files in their own folder (`--read`). The call makes no other file readable.
 """
 
 TABLES = {"x86_64": (0xC000003E, 1), "aarch64": (0xC00000B7, 2)}
-"""For each kind of machine: its number in <linux/audit.h>, and the column of ALLOWED_CALLS for its system calls."""
+"""For each processor architecture: its number in <linux/audit.h>, and its column in ALLOWED_CALLS."""
 
 FIRST_COMMON_NUMBER = 424
-"""System calls from this number on have the same number on all machines. The filter refuses these calls. They are newer
-than Linux 5.0, so libraries work without them."""
+"""System calls from this number on have the same number on all architectures. The filter refuses these calls. They are
+newer than Linux 5.0, so libraries work without them."""
 
 
 @dataclass(frozen=True)
@@ -498,9 +498,9 @@ def _is_null(argument: int) -> list[Check]:
 
 
 WRITING = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
-"""Flags for opening a file that allow writing, creating or truncating the file."""
+"""Flags of `open` for writing, creating or truncating a file."""
 CLONE_THREAD = 0x10000
-"""The flag of clone that starts a thread of this process, from <linux/sched.h>."""
+"""The flag of the system call clone that starts a thread of this process, from <linux/sched.h>."""
 CLONE_NAMESPACES = 0x7E020000
 """All flags of clone that create a namespace, from <linux/sched.h>."""
 
@@ -544,16 +544,16 @@ class Op(IntEnum):
 
 ALLOW = 0x7FFF0000
 REFUSE = 0x00050000
-"""Filter result that refuses a call. The error number is added in the lower bits. From <linux/seccomp.h>."""
+"""The filter's result for a refused call. The error number is added in the lower bits. From <linux/seccomp.h>."""
 
 
 def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return one instruction of the filter. A condition skips `if_true` or `if_false` instructions."""
+    """Return a filter instruction. A condition skips as many instructions as `if_true` or `if_false` says."""
     return struct.pack("=HBBI", op, if_true, if_false, operand)
 
 
 def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
-    """Return the number of each allowed system call, by name. TABLES has the `column` of each kind of machine."""
+    """Return the kernel's number for each allowed system call, by name. TABLES has each architecture's `column`."""
     words = iter(ALLOWED_CALLS.split())
     rows = zip(words, words, words, strict=True)
     return {row[0]: int(row[column]) for row in rows if row[column] != "-" and (threads or row[0] != "clone")}
@@ -597,7 +597,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 def _seccomp(*, threads: bool) -> Callable[[], object]:
-    """Return a function that applies the filter of system calls. Raises OSError for a machine that is not in TABLES."""
+    """Return a function that applies the filter of system calls. Raises OSError if TABLES lacks the architecture."""
     machine = os.uname().machine
     if machine not in TABLES:
         raise OSError(f"there is no table of system calls for {machine}")

@@ -71,7 +71,7 @@ class AnswerBatch:
 class BatchScorer:
     """Scores batches of answers. Deadlines are in seconds of processor time, per answer and per batch.
 
-    `replace` puts a fresh worker into a slot. `stats` counts answers, failures and refused operations.
+    `replace` puts a fresh worker into a slot. `stats` counts answers, failures and operations that the sandbox refused.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class BatchScorer:
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Count a failure to score the batch's next answer. If no retry is left, score 0 or raise ScoringError.
+        """Count a failure on the batch's next answer. If no retry is left, score 0 or raise ScoringError.
 
         The score is 0 if scoring the answer took too long or ended the worker.
         """
@@ -136,7 +136,7 @@ class BatchScorer:
         batch.verdicts.append(Verdict(0.0, reason, batch.remaining[0], scoring_s))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
-        """Have a worker score remaining answers of a batch for about SLICE_S seconds, and add the verdicts.
+        """Score remaining answers of a batch on a worker for about SLICE_S seconds. Add the verdicts to the batch.
 
         Raises DeadlineExceeded, WorkerAsleep, TooManyThreads, WorkerDied, ProtocolFault, ScoringError, CannotBeScored.
         """

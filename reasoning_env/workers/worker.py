@@ -1,6 +1,6 @@
 """A worker process, as the pool uses it: messages to and from it, its processor time, and its end.
 
-Deadlines count the worker's own processor time, so that no answer exceeds its deadline because the machine is busy.
+Deadlines count the worker's own processor time, so a busy machine makes no answer exceed its deadline.
 Only Linux reports the processor time of another process. On other systems, deadlines count wall-clock time. Everything
 here runs on the event loop's thread.
 """
@@ -35,7 +35,7 @@ class TooManyThreads(Exception):
 
 
 class _PipeReader(asyncio.StreamReader):
-    """A stream reader with a future, `ended`, that is done when the stream ends."""
+    """A stream reader whose future `ended` is done when the stream ends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Channel:
 
     @classmethod
     async def open(cls, sock: socket.socket, limits: FrameLimits) -> Channel:
-        """Return a channel that owns a connected socket. If this raises an error, the socket is closed."""
+        """Return a channel that owns a connected socket. After an error, the socket is closed."""
         try:
             loop = asyncio.get_running_loop()
             reader = _PipeReader()
@@ -78,11 +78,11 @@ class Channel:
 
     @property
     def ended(self) -> asyncio.Future[None]:
-        """A future that is done as soon as the other side has closed the socket, even if nobody reads."""
+        """A future that is done as soon as the other side has closed the socket, even if nobody calls `receive`."""
         return self._reader.ended
 
     def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
-        """Send a message without waiting. Raises the errors of `encode_frame`."""
+        """Queue a message for sending. Raises the errors of `encode_frame`."""
         self._writer.write(encode_frame(header, blob))
 
     async def receive(self, deadline_s: float) -> Frame:
@@ -152,7 +152,7 @@ class Worker:
         return self._channel.ended
 
     def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
-        """Send a request without waiting. Raises the errors of `encode_frame`."""
+        """Queue a request for sending. Raises the errors of `encode_frame`."""
         self._requests += 1
         self._channel.send({"id": self._requests, **header}, blob)
 
@@ -238,7 +238,7 @@ takes a process id, of which a machine may have only 32,768."""
 THREADED_CHECK_S = 0.1
 """Seconds between two checks of a worker that may start threads. Each check also counts the threads."""
 WORKER_STALL_S = 5.0
-"""Seconds without any processor time after which a worker counts as stopped. The kernel gives each runnable process
+"""A worker that gets no processor time for this many seconds counts as stalled. The kernel gives each runnable process
 some milliseconds per second, even on a machine with fifty times as many processes as cores."""
 
 

@@ -26,8 +26,8 @@ of 599 terminating programs needs more than 53,452."""
 def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
     """Return `steps`, a string of the commands `+`, `-`, `<` and `>`, as lines of Python.
 
-    If `is_loop` is true, `steps` is the body of a loop, and the lines multiply instead of looping. Return None if that
-    is impossible.
+    If `is_loop` is true, `steps` is the body of a loop, and the lines replace the loop by multiplications. Return None
+    if that is impossible.
     """
     changes: Counter[int] = Counter()
     place = 0

@@ -1,7 +1,7 @@
-"""sympy: cache the deductions about a symbol or expression, and answer questions about the sign of integers directly.
+"""sympy: cache the deductions about a symbol or expression, and compute the sign of integers directly.
 
 sympy deduces facts again for each new expression, which takes a third of the time of tasks that use sympy. Deduced
-facts and their order depend only on the known facts, the new facts and sympy's rules, which are the cache's key.
+facts and their order depend only on the cache's key: the known facts, the new facts and sympy's rules.
 """
 
 from __future__ import annotations

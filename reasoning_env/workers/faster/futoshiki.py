@@ -29,7 +29,7 @@ Line = range
 
 
 def on(line: Line, masks: Sequence[int]) -> Sequence[int]:
-    """Return the masks of the cells in a line."""
+    """Return the items of `masks` for the cells of a row or of a column."""
     return masks[line.start : line.stop : line.step]
 
 
@@ -187,7 +187,7 @@ class Solver:
         return False
 
     def _wing(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """If two lines allow a number only at the same two places, remove the number there from all other lines."""
+        """If two lines allow a number only at the same two places, remove it at these places from all other lines."""
         before = masks.copy()
         for lines in (self._rows, self._columns):
             twice = [count_two(on(line, masks)) for line in lines]
@@ -216,7 +216,7 @@ class Solver:
 
 
 def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: int) -> Iterator[tuple[int, ...]]:
-    """Yield the permutations of `numbers` that begin with `row` and that put no number into a column that has it."""
+    """Yield the permutations of `numbers` that begin with `row` and repeat no number in a column."""
     if len(row) == len(numbers):
         yield row
     else:

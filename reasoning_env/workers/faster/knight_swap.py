@@ -1,13 +1,13 @@
 """knight_swap: decide with bit masks whether the knights can swap, and search for the library's path only if they can.
 
-The library searches with frozensets of names. For each item, it runs about 380 searches, and most of them find no
-solution. Here, the results are the same:
+The library searches with frozensets of square names. For each item, it runs about 380 searches, and most of them find
+no solution. Here, the results are the same:
 
 - A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the number
   of knights on white squares by one, so the squares show which side moves next.
 - The goal is the start with the sides exchanged, and moves are reversible. So a search backwards from the goal reaches
   the same positions as the search from the start, but with the sides exchanged. So the search from the start can stop
-  at a position that is also reached with the sides exchanged: the middle of a shortest solution.
+  at a position that it also reaches with the sides exchanged. There, the two searches would meet.
 - No move leads out of the set of positions that a failed search reached. A later search on the same board also fails if
   its start is in this set and its goal is not.
 - The library's breadth-first search returns the shortest path that comes first in the order of moves. At each step,
@@ -28,8 +28,8 @@ Move = tuple[str, str, str]
 
 
 class Graph:
-    """The positions of a board as numbers: `mover << size | other`. Both are bit masks: the squares of the side to move
-    and of the other side."""
+    """The positions of a board as numbers: `mover << size | other`. The two bit masks are the squares of the side to
+    move and of the other side."""
 
     def __init__(self, board: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
         self.size = len(board)
@@ -86,7 +86,7 @@ graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a boa
 
 @dataclass(frozen=True)
 class Solution:
-    """The moves that the library finds. Taking the length does not compute the moves."""
+    """The moves that the library finds. `len` does not compute the moves."""
 
     board: Mapping[str, Sequence[str]]
     pieces: Mapping[str, str]

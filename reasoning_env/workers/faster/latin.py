@@ -36,7 +36,7 @@ class Rules:
         self._sweeps += [(range(size - 1, -1, -1), moved(small, step), -step) for step, small in lesser.items()]
 
     def has_other(self, puzzle: Grid, row: int, column: int, number: int) -> bool:
-        """Return True if a puzzle without the clue `number` in a cell has a solution with a different number there."""
+        """Return True if `puzzle`, which lacks the clue `number` in a cell, can have another number there."""
         clues = [0] * (self._size + 1)
         seen = [0] * (self._size + 1)
         for clue, bit, near in zip(chain(*puzzle), self._bits, self._near, strict=True):
@@ -111,12 +111,12 @@ def mask_of(cells: Iterable[int]) -> int:
 
 
 def moved(cells: int, step: int) -> int:
-    """Return the cells that come `step` cells after the cells of a set. Sets are bit masks."""
+    """Return a set of cells, moved by `step` cells. Sets are bit masks."""
     return cells << step if step > 0 else cells >> -step
 
 
 def count(masks: Iterable[int]) -> tuple[int, int, int]:
-    """Return the bits that are set in at least one, in at least two, and in at least three of the masks."""
+    """Return three masks: the bits that are set in at least one, at least two and at least three of `masks`."""
     once = twice = thrice = 0
     for mask in masks:
         thrice |= twice & mask

@@ -1,7 +1,7 @@
 """puzzle24: evaluate candidate expressions with integers, and build a sympy expression only for the chosen candidate.
 
 The library builds a sympy expression for each candidate, about 115 per item, and substitutes the numbers at each
-division and at the end. Problems are the same here:
+division and at the end. This module makes the same problems:
 
 - The value is the same. Each symbol occurs once, and divisors are single symbols whose numbers are not 0, so sympy's
   simplifications change no value. The library divides only without a remainder, so all intermediate values are integers

@@ -24,7 +24,7 @@ def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
 
 
 def install_countdown(module: ModuleType) -> None:
-    """Make the task evaluate expressions with fractions, which is faster than sympy's `subs`.
+    """Make the task use Python's fractions to evaluate expressions, which is faster than sympy's `subs`.
 
     Problems are the same as the library's, because fractions and `subs` are both exact, and no expression divides by 0.
     """

@@ -5,8 +5,8 @@ The library's A* scans a string of the board for boxes and goals many times per 
 - Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.
 - The heap has the same entries. A position may be in the heap several times, because the library marks it as seen only
-  when it leaves the heap. All its entries are kept, because the search ends at the first entry that is too deep. The
-  moves from a position are cached, without moves to positions that have left the heap.
+  when it leaves the heap. All its entries are kept, because the search ends at the first entry that is too deep, which
+  may be a duplicate. The moves from a position are cached, without moves to positions that have left the heap.
 - Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box that
   is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
 
@@ -98,7 +98,7 @@ class Board:
 
         - A box that is not on a goal is in a corner.
         - A box that is not on a goal is in a block of 2 x 2 squares with only walls and boxes.
-        - A line along the outer walls has more boxes that are not on goals than free goals.
+        - Along an outer wall, the boxes that are not on goals outnumber the free goals.
         """
         loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):
