@@ -10,7 +10,7 @@ from .runtime.concurrency import in_background
 
 
 async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequence[str]) -> list[Verdict]:
-    """Score completions as the library's own evaluation does: by the last tagged answer, or 0 if there is none."""
+    """Score the last tagged answer of each completion, as the library's own evaluation does; 0 if there is none."""
     answers = await in_background(lambda: [extract_last_answer(text, MAX_ANSWER_BYTES) for text in texts])
     scored = iter(await verifier.score(problem, [said for said in answers if said is not None], plainly=True))
     reasons = [Reason.NO_ANSWER if text.strip() else Reason.NO_TEXT for text in texts]
@@ -20,7 +20,7 @@ async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequen
 
 
 def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Return the content of the last pair of answer tags, even inside thinking, as the library's evaluation does.
+    """Return the content of the last pair of answer tags, as the library's evaluation does. Tags in thinking count too.
 
     Return None if there is no pair, or if the content is longer than `max_bytes` bytes of UTF-8. Takes linear time.
     """

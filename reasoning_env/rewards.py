@@ -89,7 +89,7 @@ def split_thinking(text: str, thinking: Thinking) -> Reply:
     """Return the text of a completion without its thinking.
 
     - Remove closed blocks, and everything after an opening mark that is never closed.
-    - Remove everything before a closing mark without an opening mark, because the prompt may have opened the block.
+    - Remove everything before a closing mark that has no opening mark, because the prompt may have opened the block.
     - Inside a block, ignore all marks except the closing mark of the same format.
     - In formats with channels, keep only the final channels.
     """
@@ -207,7 +207,7 @@ def check_whole_problem(problem: object) -> None:
 
 
 def read_verdicts(verdicts: object) -> list[Verdict | None]:
-    """Return the verdicts of a group. Convert numbers from 0 to 1 to verdicts, and keep None for a missing verdict.
+    """Return the verdicts of a group. A score in [0, 1] becomes a verdict; None, for a missing verdict, stays None.
 
     Raises ConfigError for any other item, and for an empty list.
     """

@@ -1,4 +1,4 @@
-"""Score model text safely with reasoning-gym's verifiers ("the library").
+"""Score answers of models safely with the verifiers of reasoning-gym ("the library").
 
 This package runs in worker processes only. No module here imports reasoning_gym; callers pass the library's datasets.
 """

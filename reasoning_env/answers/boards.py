@@ -40,7 +40,7 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Matches the bars of a determinant, and NUL, because `_row` replaces cells by NUL."""
+r"""Matches a determinant's bars, and NUL, which `_row` puts in place of cells."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
 """A string that ends, but does not begin, with a quote: a prime, as in the transposed matrix `[1 2; 3 4]'`."""
@@ -60,7 +60,7 @@ def board(answer: str, problem: ProblemData) -> str | None:
 
 
 def counts(names: Sequence[str]) -> AnswerType:
-    """Make the answer type of counts: named, as in `1 [A], 0 [B]`, or only the numbers in the order of `names`."""
+    """Make an answer type for counts: numbers with names (`1 [A], 0 [B]`), or numbers in the order of `names`."""
 
     def read(answer: str, problem: ProblemData) -> str | None:
         found = _named_counts(answer, names)
@@ -134,7 +134,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return two lists: the signs within rows (`<`, `>`), and the signs between rows with the number of rows above."""
+    """Return the signs within rows (`<`, `>`), and the signs between rows, each with the number of rows above."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):

@@ -70,7 +70,7 @@ class _Operand:
 
 
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
-    """Convert mathematical notation to Python's; None if the answer is ambiguous or has unknown signs.
+    """Convert mathematical notation to Python's; None if the answer is ambiguous or has unknown characters.
 
     A parenthesis must follow each name in `functions`. Any other single letter before a parenthesis is a factor.
     """
@@ -131,7 +131,7 @@ def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | No
 
 
 def sides_to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
-    """Convert each side of an equation to Python's notation, joined by `=`; None if a side cannot be converted."""
+    """Convert an expression or an equation to Python's notation; None if a side cannot be converted."""
     sides = [to_python_notation(side, functions) for side in answer.split("=", MAX_SIDES)]
     return None if None in sides else "=".join(filter(None, sides))
 

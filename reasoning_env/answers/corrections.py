@@ -22,9 +22,9 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Divide the score by k if the answer is k > 1 times as long as the right answer.
+    """If the answer is longer than the right answer, divide the score by the ratio of the lengths.
 
-    Compare the numbers of words, or the numbers of letters if the right answer is one word.
+    A length is the number of words, or the number of letters if the right answer is one word.
     """
     right, given = str(entry["answer"]).split(), answer.split()
     if len(right) == 1:
@@ -77,7 +77,7 @@ def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_kakurasu(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0 for a board with cells other than 0 and 1, because the library reads -1 as 1."""
+    """Return 0 if a cell is not 0 or 1, because the library reads -1 as 1; otherwise return `score`."""
     return score if {*answer.split()} <= {"0", "1"} else 0.0
 
 
@@ -97,7 +97,7 @@ def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> 
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 1 for an expression without powers that equals the target and has exactly the given numbers."""
+    """Return 1 if an expression equals the target, has no powers and uses exactly the given numbers; else `score`."""
     return 1.0 if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else score
 
 

@@ -25,7 +25,7 @@ MATHEMATICAL_NOTATION = "notation"
 
 
 def normalize_whitespace(answer: str) -> str:
-    """Remove spaces at the ends of lines, and shorten long runs of whitespace, because patterns match them slowly."""
+    """Remove spaces at the ends of lines, and shorten long runs of whitespace."""
     text = LONG_WHITESPACE.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
     return "\n".join(line.rstrip() for line in text.split("\n")).strip()
 
@@ -35,8 +35,8 @@ def outermost_frame(
 ) -> tuple[str, str] | None:
     """Return the name of the outermost frame and the string inside the frame; None if `text` has no frame.
 
-    A name from `names` can be a frame: `gcd = 4`. Numbers after the name must equal `numbers`: `gcd(8, 12) = 4`. With
-    `ends_in_full_stop`, a full stop is a frame only after a quote, a bracket, `*` or `$`.
+    A name from `names` can begin a frame: `gcd = ` in `gcd = 4`. Numbers after the name must equal `numbers`, as in
+    `gcd(8, 12) = 4`. With `ends_in_full_stop`, a full stop is a frame only after a quote, a bracket, `*` or `$`.
     """
     if UNFRAMED.fullmatch(text):
         return None
@@ -138,7 +138,7 @@ RESULT_ARGUMENTS = (
 
 
 def _label_pattern(label: str, numbers: str = "(?!)") -> str:
-    """Return the pattern of an answer after a label: `**Answer:** 5`, `The answer is 5`. `label` matches the label."""
+    """Return the pattern of an answer after a label, as in `**Answer:** 5`. `label` is the pattern of the label."""
     return (
         rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{1,3}}|_{{1,2}})?(?i:{label})"
         rf"(?:(?P<numbers>{numbers})|[^\S\n](?:of|for)[^\S\n](?:the|these)[^\S\n](?:two[^\S\n])?numbers)?"

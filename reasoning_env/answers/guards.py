@@ -21,7 +21,7 @@ MAX_NUMBER_CHARACTERS = 100
 
 
 def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
-    """Return the score of the library's verifier without `eval`, and True if the answer has code that was not run."""
+    """Return the library's score, calculated without `eval`, and True if the answer has code that was not run."""
     from .grammars import python_text
 
     with python_text.read_safely(sys.modules[type(dataset).__module__]) as refused:
@@ -33,7 +33,7 @@ def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[
 
 
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Return the library's score, but 0 for long numbers and for nan, which always scores 1 in the library."""
+    """Return the library's score, but 0 for long numbers and for nan. The library scores nan 1 for any problem."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
 
 

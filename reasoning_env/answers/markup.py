@@ -1,4 +1,4 @@
-"""Replace LaTeX, Markdown inside an answer and Unicode look-alikes with simple characters; count nested brackets."""
+"""Replace LaTeX, Markdown and Unicode look-alikes in answers by simple characters, and count nested brackets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHARACTERS = str.maketrans(
         **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
 )
-"""Replacements for look-alikes of simple characters, such as minus signs and quotes. Removes invisible characters."""
+"""Replaces look-alikes, such as typographic quotes, by simple characters. Removes invisible characters."""
 FONTS = (
     "fbox|text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
     "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
@@ -72,7 +72,7 @@ MAX_NESTED = 4
 EMPHASIS = re.compile(
     r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )
-"""A part in bold, italics, backticks or dollars. Spaces or punctuation must surround it, so 2**3**4 does not match."""
+"""Text in bold, italics, backticks or dollar signs, between spaces or punctuation. So 2**3**4 does not match."""
 EN_DASH_AS_MINUS = re.compile("(?<![\\w.)\\]] )(?<![\\w.)\\]])\N{EN DASH}(?=[.\\d])")
 NO_MARKUP = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
 

@@ -178,5 +178,5 @@ def _are_adjacent(square: str, other: str) -> bool:
 
 
 def _square_of(text: str) -> str:
-    """Return the name of a square in the state, such as `1.5_0.5`, from `Agent[1.5, 0.5]` or `square_1.5_0.5`."""
+    """Return the key of a square in `state`: `1.5_0.5` for both `Agent[1.5, 0.5]` and `square_1.5_0.5`."""
     return "_".join(str(float(number)) for number in re.findall(r"\d+\.?\d*", text)[:2])

@@ -35,7 +35,7 @@ from .types import ProblemData, sequence, unquoted
 
 
 def probability(answer: str, problem: ProblemData) -> str | None:
-    """Read a probability: an exact fraction, reduced or not, or a number with at least three right digits."""
+    """Read a probability: an exact fraction, reduced or not, or a number correct to at least three digits."""
     terms = problem.metadata["rational"]
     right = Fraction(terms["numerator"], terms["denominator"])
     *exact, last = without_rounding_sign(answer).split("=", MAX_SIDES)
@@ -63,7 +63,7 @@ def _percentage(answer: str) -> NumberValue | None:
 
 
 def fraction(answer: str, problem: ProblemData) -> str | None:
-    """Read a fraction, or the last side of an equation: `6/8 = 3/4`. Only a reduced fraction is right."""
+    """Read a fraction, or the fraction after the last `=`: `6/8 = 3/4`. An unreduced fraction is wrong."""
     sides = [fraction_parts(side.strip()) for side in answer.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
@@ -95,7 +95,7 @@ def digits(answer: str, problem: ProblemData) -> str | None:
 
 
 def _digits_without_base(answer: str, base: str) -> str | None:
-    """Return the digits without the mark of their base, such as `0x` or `_16`; None if the mark names another base."""
+    """Return the digits without a mark of `base`, such as `0x` or `_16`; None if the answer names another base."""
     match = DIGITS_IN_BASE.fullmatch(answer)
     if match is None:
         return None
@@ -167,7 +167,7 @@ FLOAT_ERROR = Fraction(1, 10**FLOAT_DIGITS)
 
 
 def measure(answer: str, problem: ProblemData) -> str | None:
-    """Read an angle, which must be right to two decimals, or a point or a length, which must be right to three."""
+    """Read an angle, which must be correct to two decimals, or a point or a length, which must be correct to three."""
     kind = problem.metadata["task_type"]
     if kind == "orthocenter":
         point = POINT.fullmatch(answer)
@@ -190,7 +190,7 @@ def measure(answer: str, problem: ProblemData) -> str | None:
 
 
 def _is_right_measure(answer: str, shown: str, exact: Fraction, places: int) -> bool:
-    """Return True if a number equals the expected number, or the exact value rounded to `places` decimals or more."""
+    """Return True if a number equals the expected number `shown`, or rounds `exact` to at least `places` decimals."""
     if not NUMBER.fullmatch(answer):
         return False
     return Fraction(answer) == Fraction(shown) or rounds(answer, exact, places=places, error=FLOAT_ERROR)
@@ -225,7 +225,7 @@ BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
 
 
 def roots(answer: str, problem: ProblemData) -> str | None:
-    """Read all real roots of a polynomial, in any order, each rounded or truncated to four decimals.
+    """Read a list of all real roots of a polynomial, in any order, each rounded or truncated to four decimals.
 
     A double root may be listed twice.
     """
@@ -277,7 +277,7 @@ class _Root:
 
 
 def _real_roots(metadata: Mapping[str, Any]) -> list[_Root]:
-    """Return each real root of a problem's polynomial once. numpy finds a double root as two nearly equal roots."""
+    """Return each real root of a polynomial once: merge double roots, which numpy finds as two nearly equal roots."""
     import numpy as np
 
     terms = Counter[int]()

@@ -108,7 +108,7 @@ def rounds(answer: str, right: Fraction, *, places: int, error: Fraction = Fract
 
 
 def rounded(*, digits: int) -> AnswerType:
-    """Make the answer type of numbers that must be right to at least `digits` significant digits."""
+    """Make an answer type for numbers that must be right to at least `digits` significant digits."""
 
     def read(answer: str, problem: ProblemData) -> str | None:
         value = number_value(without_rounding_sign(answer))
@@ -146,7 +146,7 @@ def candidate(answer: str, problem: ProblemData) -> str | None:
 
 
 def simple_number(answer: str) -> NumberValue | None:
-    """Parse a fraction, or a number with or without thousands separators and a power of ten; None for anything else."""
+    """Parse a fraction, or a number that may have thousands separators and a power of ten; None for anything else."""
     parts = fraction_parts(answer)
     if parts is not None:
         return NumberValue(Fraction(*parts), f"{parts[0]}/{parts[1]}") if parts[1] else None

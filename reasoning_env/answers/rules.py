@@ -12,7 +12,7 @@ Entry = Mapping[str, Any]
 
 
 class Dataset(Protocol):
-    """The part of the library's datasets that guards and corrections use."""
+    """The interface of the library's datasets that guards and corrections use."""
 
     config: Any
 
@@ -24,12 +24,12 @@ Guard = Callable[[str, Entry, Dataset], float]
 LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
 """Returns the score of the library's verifier, and True if the answer has code that would have to be run."""
 Correction = Callable[[str, Entry, Dataset, float], float]
-"""Returns the strict score of an answer to an entry of a dataset. The last argument is the uncorrected score."""
+"""Returns the corrected score of an answer to an entry of a dataset. The last argument is the uncorrected score."""
 
 
 @dataclass(frozen=True)
 class AnswerRules:
-    """How the answers of a task are read and scored. If `type` is None, the task's verifier gets any string."""
+    """How the answers of a task are read and scored. If `type` is None, every string counts as a value."""
 
     type: AnswerType | None = None
     """Reads a whole answer as a value. None for tasks without a declaration in this project."""
@@ -40,16 +40,16 @@ class AnswerRules:
     library_score: LibraryScore | None = None
     """Scores answers as the library's verifier does. Used instead of `guard` if rewards are not strict."""
     correction: Correction | None = None
-    """Changes the score of a value that is not the expected answer. docs/defects.md shows the function's docstring."""
+    """Changes the score of a value other than the expected answer. docs/defects.md quotes this function's docstring."""
     max_partial: float = 1.0
     """Limit for the partial credit of a wrong answer."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. Only a score above all guesses'
-    scores earns partial credit."""
+    """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. To earn partial credit, a wrong
+    answer must score higher than all wrong guesses."""
     ends_in_full_stop: bool = False
     """True if a full stop at the end may belong to the answer, so that it is not removed."""
     result_names: tuple[str, ...] = ()
     """Names of the result that may precede the value, as in `GCD: 4` or `gcd(8, 12) = 4`. In a name, `{key}` stands for
-    the metadata's value of the key."""
+    the value of `key` in the metadata."""
     is_formula: bool = False
     """True if answers are formulas in Python's notation. Then mathematical notation, such as `10x^7`, is read too."""

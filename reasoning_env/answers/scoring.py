@@ -22,7 +22,7 @@ from .types import ProblemData
 from .values import any_value, is_value
 
 FIELD = re.compile(r"\{(\w+)\}")
-"""A key of the metadata in braces, as in `AnswerRules.result_names`."""
+"""A metadata key in braces, as in `AnswerRules.result_names`."""
 LEAST_PARTIAL = 1e-6
 """Scores below this limit become 0, because a trainer that normalises advantages would amplify tiny differences."""
 # Scores must not depend on the limits of Python's parsers, which are higher and differ between versions.
@@ -66,8 +66,8 @@ class Scorer:
     def score(self, answer: str) -> float:
         """Return the highest score of an answer's candidates. Set `self.frames` to the names of the removed formatting.
 
-        If the verifier raises an error for every candidate, raise the last error. Strict rewards return 0 instead if
-        `_scores_right_answer` is True.
+        If the verifier raises an error for every candidate, raise the last error. Return 0 instead if `strict` and
+        `_scores_right_answer()` are True.
         """
         self.frames = ()
         self._has_code = False
@@ -118,7 +118,7 @@ class Scorer:
             yield AnswerCandidate(tagged, tagged if self.rules.type is None else None)
 
     def candidates(self, answer: str) -> Iterator[AnswerCandidate]:
-        """Yield a candidate for the answer, and for what is left after each further layer of formatting is removed."""
+        """Yield the answer as a candidate, and another candidate after each removal of a layer of formatting."""
         for text, frames in self._unwrapped_texts(answer):
             yield AnswerCandidate(text, self._read_value(text), frames)
             if self.rules.type is any_value and REPLACED_SIGNS not in frames and is_value(text):
@@ -213,7 +213,7 @@ class Scorer:
         return 0.0 if score is None else self._without_length_share(text, score)
 
     def _without_length_share(self, text: str, score: float) -> float:
-        """Return 0 if `text` scores only because it contains the right answer; otherwise return `score`."""
+        """Return 0 if `text` has a score only because it contains the right answer; otherwise return `score`."""
         # The library's default verifier gives len(right) / len(text) to text that contains the right answer.
         right = self._problem.expected
         return 0.0 if right and right in text and math.isclose(score, len(right) / len(text)) else score
@@ -235,9 +235,9 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the score of the first of these functions that the task has. Raises the function's errors.
+        """Return the score of the first function that the task has: `library_score`, the guard, the library's verifier.
 
-        `library_score` (if rewards are not strict), the guard, the library's verifier.
+        `library_score` counts only if rewards are not strict. Raises the function's errors.
         """
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:
@@ -252,7 +252,7 @@ class Scorer:
 
     @cached_property
     def _best_guess(self) -> float:
-        """The highest score of a wrong guess, which is an answer that needs no reasoning."""
+        """The highest score of a wrong guess. Guesses are answers that need no reasoning."""
         made = guesses(pickle.loads(self.entry), self.rules.guesses)
         scores = [_score_or_none(self._guess_score, guess) for guess in made]
         return max((score for score in scores if score is not None and score < 1.0), default=0.0)

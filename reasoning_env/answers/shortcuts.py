@@ -65,7 +65,7 @@ def quotations(problem_text: str) -> list[str]:
 
 
 def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
-    """Map the name of each rule in `fills` to the question's board as filled by the rule; {} if no cell is empty."""
+    """Return the question's board as filled by each function in `fills`, by function name; {} if no cell is empty."""
     board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
@@ -94,7 +94,7 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Map each name in LAYOUTS to the right answer with one constant in place of every number.
+    """For each name in LAYOUTS, return the right answer with that name's constant in place of every number.
 
     Return {} if the answer has at least as many words as numbers, or a name such as x1.
     """
@@ -173,7 +173,7 @@ FILLS: Mapping[str, Fill] = {
         [cell for cell in row if cell not in (*BLANK_MARKS, "0")] or "1"
     ),
 }
-"""Rules that fill empty cells and ignore the rules of the puzzle."""
+"""Functions that fill empty cells and ignore the rules of the puzzle."""
 LEGAL_FILLS: Mapping[str, Fill] = {
     "empty cells filled with the lowest legal digit": lambda row, column, box: _missing(
         [*row, *column, *box], len(row), _missing(row, len(row), "1")
@@ -182,7 +182,7 @@ LEGAL_FILLS: Mapping[str, Fill] = {
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
 }
-"""Rules that fill in a legal digit, as a beginner does. `guesses` uses these rules; the audit does not use them."""
+"""Functions that fill in a legal digit, as a beginner does. Only `guesses` uses these functions, not the audit."""
 
 
 def _last(items: Sequence[str]) -> str:
@@ -204,7 +204,7 @@ def above_guessing(score: float, guess: float) -> float:
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return guesses for an entry: answers that need no reasoning. `own` is the task's function that returns more."""
+    """Return guesses for an entry: answers that need no reasoning. `own` returns further guesses of the task."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

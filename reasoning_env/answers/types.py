@@ -3,8 +3,8 @@
 A type takes an answer without formatting and returns the value in the notation that the verifier expects. It returns
 None for an unreadable answer, such as an answer with "not" or a second answer.
 
-If the type returns the expected answer, the answer scores 1. The verifier scores any other value, and only in tasks
-with several right answers this score can be 1.
+If the type returns the expected answer, the answer scores 1. The verifier scores any other value. In tasks with one
+right answer, this score is always below 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ the verifier's notation."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
-    """Make the answer type of words and sentences: any string, compared word by word.
+    """Make an answer type for words and sentences: any string, compared word by word.
 
     With `blanks_count=False`, spaces are ignored. With `may_be_spelled`, a word may be spelled out: `s-u-n`. A letter
     outside ASCII never equals an ASCII letter.
@@ -83,7 +83,7 @@ def sequence(
     spell: Callable[[str], str] | None = None,
     case_counts: bool = True,
 ) -> AnswerType:
-    """Make the answer type of sequences of words, moves or numbers, with or without brackets and quotes.
+    """Make an answer type for sequences of words, moves or numbers, with or without brackets and quotes.
 
     - `token` and `joint`: the patterns of elements and of separators.
     - `length`: elements of this length need no separator; 0 if all elements need one.

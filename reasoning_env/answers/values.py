@@ -16,7 +16,7 @@ def json_text(answer: str) -> str | None:
 
 
 def value(answer: str, problem: ProblemData) -> str | None:
-    """Convert a list or an object to JSON, or to `problem.expected` if the values are equal. True does not equal 1."""
+    """Convert a list or an object to JSON. If the value is right, return `problem.expected`. True does not equal 1."""
     return _compared(json_text(answer), problem.expected)
 
 
@@ -63,7 +63,7 @@ def _truth_values(found: object) -> list[bool]:
 
 
 def texts(pattern: str) -> AnswerType:
-    """Make the answer type of lists and objects whose values are strings that match a pattern."""
+    """Make an answer type for lists and objects whose values are strings that match a pattern."""
     matches = re.compile(pattern).fullmatch
 
     def read(answer: str, problem: ProblemData) -> str | None:
@@ -75,7 +75,7 @@ def texts(pattern: str) -> AnswerType:
 
 
 def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
-    """Make the answer type of lists of moves, which may be on separate lines. Each move must match `pattern`.
+    """Make an answer type for lists of moves, which may be on separate lines. Each move must match `pattern`.
 
     A move may be a list of parts, which `joint` joins. `tight` maps patterns to replacements, which convert a move to
     the verifier's notation.

@@ -1,1 +1,1 @@
-"""Prompts: messages, chat templates and thinking formats. Completions: from tokens to text, and from text to tokens."""
+"""Build prompts with chat templates, recognise thinking formats, and convert completions between tokens and text."""

@@ -123,7 +123,7 @@ def probe_template(
 
     - The template cannot be read.
     - The tokenizer has no chat template.
-    - The template raises an error, or its prompt lacks or repeats a part.
+    - The template raises an error, repeats a message, or leaves out a message or the header of the reply.
     """
     layout = _choose_layout(_given_layout(tokenizer, name, template, options), name)
     vocabulary = tokenizer.get_vocab()  # called once: takes tens of milliseconds for a large vocabulary
@@ -135,7 +135,7 @@ def probe_template(
 
 
 def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]) -> ChatLayout:
-    """Return the layout that gives messages to the template unchanged. Raises ConfigError if there is no template."""
+    """Return the layout that passes unchanged messages to the template. Raises ConfigError if there is no template."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)
         if not own and not _formats_chats(tokenizer):

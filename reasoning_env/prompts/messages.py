@@ -92,7 +92,7 @@ def _fields(parts: object) -> list[Mapping[str, object]] | None:
 
 
 def _thinking_of(part: Mapping[str, object]) -> str:
-    """Return the thinking in a part of a message: a list of text parts (Magistral) or a string (others)."""
+    """Return the thinking of a message part, stored as a list of text parts (Magistral) or as a string (others)."""
     given = next((part[name] for name in ("thinking", "reasoning", "text") if part.get(name)), "")
     inner = _fields(given)
     if inner is None:

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 COMPOSITE = "composite"
-"""The task that combines other tasks. Unlike for other tasks, the library's default parameters do not work."""
+"""The task that combines other tasks. Only this task does not work with the library's default parameters."""
 FAMILIES = (algebra, arithmetic, boards, code, games, graphs, logic, stories, words)
 DECLARED = [task for family in FAMILIES for task in vars(family).values() if isinstance(task, Task)]
 TASKS: Mapping[str, Task] = {

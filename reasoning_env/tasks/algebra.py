@@ -24,7 +24,7 @@ ADVANCED_GEOMETRY = Task(
 
 
 def _loses_digits(entry: Entry) -> bool:
-    """Return True if the library's result is not exact: its floats round numbers of 16 digits or more."""
+    """Return True if the library's result is inexact. Floats cannot represent all numbers of 16 digits or more."""
     metadata = entry["metadata"]
     a, b = map(Fraction, metadata["num1"])
     c, d = map(Fraction, metadata["num2"])

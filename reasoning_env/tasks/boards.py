@@ -197,8 +197,8 @@ POOL_MATRIX = Task(
 def _has_unknowable_colour(entry: Entry) -> bool:
     """Return True if the answer has a colour that a solver cannot infer from the question.
 
-    Colours in the examples' outputs can be inferred. If any output shares a colour with its input, colours in the test
-    grid can be inferred too.
+    Colours in the examples' outputs can be inferred. If at least one output shares a colour with its input, colours
+    in the test grid can be inferred too.
     """
     grids = re.findall(r"(?:^[\d ]+$\n?)+", str(entry["question"]), re.MULTILINE)
     *examples, test = [set(re.findall(r"\d", grid)) for grid in grids]

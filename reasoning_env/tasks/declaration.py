@@ -39,7 +39,7 @@ class FieldLevels:
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """If True, the seed picks one of the two nearest levels. If False, numbers between two levels are interpolated."""
+    """For a difficulty between two `levels`. True: the seed picks one of the two. False: numbers are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects all but the share `served` of the entries that are too easy."""
+    """Return a rule that rejects entries that are too easy, but serves the share `served` of them."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects all but the share `served` of the entries whose answer can be copied."""
+    """Return a rule that rejects entries whose answer can be copied, but serves the share `served` of them."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -119,7 +119,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Return a rule that rejects all but the share `served` of the entries with the right answer `answer`."""
+    """Return a rule that rejects entries with the right answer `answer`, but serves the share `served` of them."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",
@@ -173,20 +173,20 @@ class Task:
 
     # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
-    """Replacements for levels of the library that fail, take seconds to minutes, give wrong answers, or make problems
-    no harder. None if the task counts as a task without levels, because the library's levels change nothing."""
+    """Replacements for levels of the library. The replaced levels fail, take seconds to minutes, give wrong answers, or
+    make problems no harder. None if the library's levels change nothing. The task then has no levels."""
     served_params: Mapping[str, object] = field(default_factory=dict)
     """Parameters that apply unless the user or a level sets them. With the library's defaults, most problems would be
     rejected, or questions would reveal their answers."""
     constructor_uses_seed: bool = False
     """True if the constructor of the task's dataset uses the seed."""
     constructor_params: tuple[str, ...] | None = None
-    """The only parameters that the constructor reads; set for tasks with a slow constructor. None means all."""
+    """Parameters that the constructor of the task's dataset reads; None for all. Given only for slow constructors."""
     class_data: str = ""
     """The class attribute in which the constructor stores the data that it loads; "" if there is none."""
     preview: Callable[[Dataset, int], Entry] | None = None
     """Returns the part of an entry that is known before generation. If a rule rejects this part, the problem is not
-    generated. Set for slow tasks."""
+    generated. Only slow tasks have a preview."""
     reads_clock: bool = False
     """True if a problem may depend on the time or on today's date. The generator then runs with a frozen clock."""
     failure: FailureRule | None = None

@@ -187,7 +187,7 @@ KNIGHT_SWAP = Task(
 
 
 def _apply_last_card(entry: Entry, dataset: Dataset) -> Corrected:
-    """Apply the question's rules to the last card; the library answers Pass or Chi for some cards that make a Peng."""
+    """Apply the question's rules to the last card; the library overlooks some cards that make a Peng or a Chi."""
     rounds = entry["metadata"]["rounds"]
     first_hand = re.search(r"initial cards ([A-Z]+)", str(entry["question"]))
     if first_hand is None:

@@ -87,7 +87,7 @@ BETWEEN_PRESSES = " \u2192 "
 
 
 def _spell_presses(presses: str) -> str:
-    """Return the presses joined by arrows: `AB` becomes `A → B`."""
+    """Return button presses joined by arrows: `AB` becomes `A → B`."""
     return BETWEEN_PRESSES.join(presses.upper())
 
 

@@ -143,7 +143,7 @@ def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
 
 
 def _concludes_nothing(entry: Entry) -> bool:
-    """Return True if `simple_conclusion` finds no conclusion, and the library's conclusion needs only one premise."""
+    """Return True if neither the library nor `simple_conclusion` finds a conclusion that needs several premises."""
     metadata = entry["metadata"]
     if concludes(metadata["example_answer"], metadata["premises"]):
         return False
@@ -218,11 +218,11 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     kinds = list(itertools.product((False, True), repeat=len(classes)))
 
     def having(condition: Callable[[Sequence[bool]], bool]) -> int:
-        """Return a bit mask of the kinds that fulfil the condition."""
+        """Return a bit mask of the kinds for which `condition` returns True."""
         return sum(1 << number for number, kind in enumerate(kinds) if condition(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds. True: an object of these kinds exists. False: none exists."""
+        """Return a bit mask of kinds, and whether the statement says that an object of these kinds exists or not."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)
@@ -240,7 +240,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
 
 
 def _needs_members(entry: Entry) -> bool:
-    """Return True if the library's answer is wrong, or is right only if no class is empty."""
+    """Return True if the library's answer is wrong, or depends on whether a class of the syllogism is empty."""
     metadata = entry["metadata"]
     premises = metadata["premise1"], metadata["premise2"]
     follows = {follows_from_classes(premises, metadata["conclusion"], may_be_empty=empty) for empty in (False, True)}

@@ -47,13 +47,13 @@ class Flaw:
 
 
 def flaw_of_error(task: Task, error: BaseException) -> Flaw | None:
-    """Return why the seed has no problem if the task's declaration lists the type of `error`; otherwise None."""
+    """Return why the seed gives no problem; None if the task's declaration does not list the type of `error`."""
     rule = task.failure
     return Flaw(Cause.WRONG, rule.reason) if rule is not None and isinstance(error, rule.errors) else None
 
 
 def find_flaw(task: Task, entry: Entry, seed: int) -> Flaw | None:
-    """Return why an entry is rejected; None if it is served."""
+    """Return why an entry is rejected; None if the entry can be served as a problem."""
     for rule in task.rejected:
         # A hash of the seed decides whether a flawed entry is one of those that are served anyway.
         if rule.applies(entry) and hash_fraction("served", seed) >= rule.served:

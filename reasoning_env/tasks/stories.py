@@ -333,7 +333,7 @@ def _clarify_times(entry: Entry, dataset: Dataset) -> str:
 def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
     """Return the exact duration between the question's two times.
 
-    The library ignores the time and the zone after a weekday in parentheses, and truncates milliseconds.
+    The library ignores a time after a weekday, as in `(Monday) 14:30:45 +0000`, and truncates milliseconds.
     """
     if not set(re.findall(r"[^\W\d_]+", str(entry["answer"]))) <= {"day", "days"}:
         return str(entry["answer"]), {}  # a language other than English

@@ -346,7 +346,7 @@ STRING_SYNTHESIS = Task(
 
 
 def ladders(start: str, end: str) -> list[str]:
-    """Return two ladders that replace letters one by one, from the left and from the right. Steps need not be words."""
+    """Return two ladders that replace single letters: one from the left, one from the right. Steps may be non-words."""
     lengths = range(len(end) + 1)
     from_left = [end[:length] + start[length:] for length in lengths]
     from_right = [start[:length] + end[length:] for length in reversed(lengths)]

@@ -1,6 +1,6 @@
 """Check integrals and products of polynomials by evaluating them at random points.
 
-Answers can call only elementary functions, and must multiply out polynomials. So an answer cannot restate the question.
+Integrals may call only elementary functions, and products must be multiplied out: answers cannot restate the question.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_CALLS = 100
 """Limit for function calls and powers with a non-constant exponent. Both are slow, and right answers have few."""
 POLYNOMIAL_POINTS, LARGEST_INTEGER = 4, 10**6
 """Number of random points, and the limit of a variable's value. Two different polynomials of degree 100 agree at all
-points with a probability of at most 1e-16."""
+these points with a probability of at most 1e-16."""
 
 INVERSE_FUNCTIONS = frozenset({"asin", "acos", "atan", "asinh", "acosh", "atanh"})
 SMALLEST_POINT, LARGEST_POINT = 1e-3, 1e3
@@ -78,7 +78,7 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 
 class _Part(NamedTuple):
-    """The value of a part of a polynomial."""
+    """The value of a part of a polynomial, such as a term or a factor."""
 
     value: Fraction
     varies: bool = False  # the part has variables
@@ -150,7 +150,7 @@ def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
     """Raise ExpressionError for functions whose graph can have a corner or a jump, such as `abs(x - 2)`.
 
     - An absolute value must be inside a logarithm: `log(abs(x))` equals `log(x)` here.
-    - Inverse functions need linear arguments, because `atan(x) + atan(1/x)` has a jump.
+    - An inverse function such as `atan` needs a linear argument, because `atan(x) + atan(1/x)` has a jump.
     - An exponent must not contain a logarithm, because `exp(log(x**2)/2)` equals `abs(x)`.
     """
     in_logarithms = {id(call.args[0]) for call in _calls(tree) if _function(call) == "log"}

@@ -88,7 +88,7 @@ OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
 
 
 class Arithmetic(Generic[Value]):
-    """Calculates the value of a syntax tree. A subclass says which values numbers, names and functions have."""
+    """Calculates the value of a syntax tree. A subclass defines the values of numbers, names and functions."""
 
     def number(self, digits: str) -> Value:
         raise NotImplementedError
@@ -169,7 +169,7 @@ class _ComplexArithmetic(Arithmetic[complex]):
 def evaluate_complex(node: ast.expr) -> complex:
     """Return the value of a tree of numbers, operators and imaginary units, in floating point.
 
-    Raises ExpressionError for names other than i and j, calls, division by zero and huge values.
+    Raises ExpressionError for calls, division by zero, huge values, and names other than i and j.
     """
     try:
         return _ComplexArithmetic().value(node)

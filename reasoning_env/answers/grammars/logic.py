@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ..literals import is_balanced
 
 MAX_CHARACTERS = 300
-"""Maximum characters of a formula. Right answers are shorter. The library's parser takes quadratic time."""
+"""Maximum length of a formula, because the library's parser takes quadratic time. Right answers are shorter."""
 
 AND, OR, NOT, IMPLIES, IFF = "\u2227", "\u2228", "\u00ac", "\u2192", "\u2194"
 PRECEDENCE = (IFF, IMPLIES, OR, AND)
@@ -110,7 +110,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _with_decided_parts(self, formula: Formula) -> int:
-        """Return a formula's truth table. Each part of the formula that one premise decides counts as true or false."""
+        """Return a formula's truth table, with parts that a single premise proves or refutes set to true or false."""
         table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table

@@ -24,7 +24,7 @@ from .expressions import OPERATIONS, ExpressionError
 MAX_NODE_DEPTH = 150
 """Maximum nesting of nodes. Each level needs up to four nested calls, and Python allows 1,000."""
 MAX_VALUE_SIZE = 100_000
-"""Maximum bits of a power or shift, and items of a repeated list. Larger values take minutes or all memory."""
+"""Maximum bits of a power or shift, and maximum items of a repeated list. Larger values take minutes or all memory."""
 
 PYTHON_OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     **OPERATIONS,
@@ -70,7 +70,7 @@ NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.A
 
 @contextmanager
 def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
-    """Replace `eval` and SymPy's `parse_expr` in a module of the library by safe functions, until the context ends.
+    """Until the context ends, let a module of the library use safe functions for `eval` and SymPy's `parse_expr`.
 
     Yields a list, to which the safe functions add an error for each string that they would have to run as code.
     """
