@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,19 @@ class RealServer:
     def kill(self) -> None:
         """Kill the server with SIGKILL."""
         self._process.end(signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def suspended_engine(self) -> Iterator[None]:
+        """Suspend the processes that generate tokens; the process that answers HTTP requests goes on."""
+        pid = self._process.pid
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGCONT)
 
     def answers(self) -> bool:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/health"):
