@@ -151,7 +151,7 @@ class Bridge:
         return self._run(self._draw(index, task, level))
 
     def remake(self, reference: str) -> Problem:
-        """Return the problem of a reference. Raises the errors of `Session.remake`."""
+        """Return the problem that a reference names. Raises the errors of `Session.remake`."""
         return self._run(self._remake(reference))
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
@@ -203,7 +203,7 @@ class Bridge:
         self._run(self._call(lambda: self.session.observe(problem, verdicts, cut=cut)))
 
     def evaluation_problems(self) -> list[Problem]:
-        """Return the fixed problems of the evaluation, which `next` never returns, in a fixed order.
+        """Return the fixed problems of the evaluation, in a fixed order. `next` never returns these problems.
 
         Each task occurs once before any task occurs again, so the first problems are a sample of all tasks.
         """

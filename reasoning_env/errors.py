@@ -4,7 +4,7 @@ The cause of a failure determines how it is handled. The file in brackets contai
 
 The user: a setting, an option, a file or a reference cannot be used.
     Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), if possible before the first
-    problem. Over HTTP, a wrong reference is status 422 (`judging/server.py`). If a score function raises at every one
+    problem. Over HTTP, a wrong reference gets status 422 (`judging/server.py`). If a score function raises at every one
     of the first hundred completions, this is an error too (`metrics/own_verifiers.py`); over HTTP, status 503.
     ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
@@ -25,12 +25,12 @@ The trainer's API, which receives the groups: the API is unreachable, or refuses
 The library: while a task generates a problem, the task raises, exceeds its time limit, or crashes two workers.
     A problem with a different seed is generated instead. A task that fails several times in a row is quarantined
     (no longer sampled); the run ends when all tasks are quarantined (`problems/stream.py`). The evaluation set omits
-    a problem after several failed attempts (`problems/evaluation_set.py`). Over HTTP, the reference of a problem that
-    cannot be generated is status 422 (`judging/server.py`).
+    a problem after several failed attempts (`problems/evaluation_set.py`). Over HTTP, a request for a problem that
+    cannot be generated gets status 422 (`judging/server.py`).
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
-    A job is retried on a fresh worker: once, or up to twice if another process kills its workers (`workers/pool.py`,
+    A job is retried on a fresh worker: once, or up to twice if another process kills the workers (`workers/pool.py`,
     `workers/scoring.py`). If retries give no verdicts, the group is dropped. A group that exceeds its limit of CPU time
     is dropped at once. Generating a problem for training or evaluation is retried without limit (`problems/stream.py`).
     If workers cannot be started, the pool keeps trying, and jobs fail meanwhile. Over HTTP, missing verdicts are status

@@ -27,7 +27,7 @@ Subject = str | Row
 
 
 LEVEL_STEPS = 16
-"""Number of steps from a task's easiest level to its hardest. Workers have parameters for whole steps only."""
+"""Number of steps from a task's easiest level to its hardest. Workers round levels to whole steps."""
 
 
 def level_step(level: float) -> int:
@@ -63,7 +63,7 @@ class Reason(StrEnum):
     EMPTY_ANSWER = "empty_answer"
     TOO_LONG = "too_long"
     VERIFIER_ERROR = "verifier_error"
-    """For every notation of the answer that was tried, the verifier raised an error or returned no finite number."""
+    """For every tried notation of the answer, the verifier raised an error or returned no finite number."""
     TIMEOUT = "timeout"
     """The verifier took longer than the deadline for an answer, and was killed."""
     OUT_OF_MEMORY = "out_of_memory"
@@ -126,7 +126,7 @@ class DropReason(StrEnum):
     SCORING = "scoring_failed"
     PROMPT_TOO_LONG = "prompt_too_long"
     TIMED_OUT = "timed_out"
-    """The completions took longer than `worker_timeout` while other requests succeeded."""
+    """The inference server took longer than `worker_timeout`, while other requests succeeded."""
     UNDELIVERED = "undelivered"
     """The trainer's API refused a scored group, or the group cannot be written as JSON."""
 
@@ -146,7 +146,7 @@ class Rejection(StrEnum):
 class TaskInfo:
     """A task of reasoning-gym or of a user's module, with its category, such as `algebra` or `games`.
 
-    `left_out` is the reason why training excludes the task unless the user names it; "" for all other tasks.
+    `left_out` is the reason why training excludes the task by default; "" for all other tasks.
     """
 
     name: str
@@ -160,7 +160,7 @@ class LibraryInfo:
 
     - `adjustable` are the tasks that have levels of difficulty.
     - `system_prompt` is the system message of the library's own evaluation; empty if the library has none.
-    - `releases` maps each task that a user's module provides to `NAME@VERSION` of the module.
+    - `releases` maps each task of a user's module to the module's `NAME@VERSION`.
     - `to_try` are the tasks for which a session generates and scores a trial problem at its start.
     - `score_signature` is the signature of the user's score function; None if unknown.
     """
@@ -362,7 +362,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The score of an answer in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
+    """An answer's score in [0, 1], the reason for the score, the answer, and the seconds that scoring took.
 
     `own_parts` are the other numbers that a user's score function returned. `error` is an error's message.
     """
@@ -444,7 +444,7 @@ class Rollout:
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """The parts of the verdict, with the length penalty's factor as `length`; empty if there is no verdict."""
+        """`Verdict.parts`, but with the length penalty's factor as `length`; empty if there is no verdict."""
         if self.verdict is None:
             return {}
         # A score of 0 has no length penalty, which applies only to scores of at least 0.5.

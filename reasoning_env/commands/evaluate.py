@@ -289,7 +289,7 @@ def check_score(results: Results, least: float | None, most_failed: float | None
 
 
 def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | None = None) -> Request:
-    """Return the settings from the files of `config` and from options (`env.NAME`, `openai.NAME`).
+    """Return the settings from `options` (`env.NAME`, `openai.NAME`) and from the files that `config` names.
 
     `defaults` maps names of settings to the environment class's defaults. Raises ConfigError for invalid settings.
     """

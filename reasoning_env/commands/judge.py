@@ -47,7 +47,8 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
     Raises ConfigError if
 
     - the port is out of range or in use,
-    - other machines can reach the address and there is no token, or HTTP does not allow the token's characters,
+    - other machines can reach the address, but there is no token,
+    - HTTP does not allow the token's characters,
     - a limit is out of range,
     - --ray is given, but Ray is not installed or no cluster is found, or
     - the score function cannot be used.

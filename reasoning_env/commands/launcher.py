@@ -76,7 +76,7 @@ def _missing_extra() -> str:
 def _start_library(folder: Path) -> None:
     """Import reasoning-gym early, in the process from which workers are later forked.
 
-    Does nothing if `folder` contains `reasoning-gym`, because workers then may import this checkout instead.
+    Does nothing if `folder` contains a checkout `reasoning-gym`, because workers may then import the checkout.
     """
     from ..storage.folders import CHECKOUT
     from ..workers.fork_server import start_ahead

@@ -114,12 +114,12 @@ def _add_options(parser: CommandParser) -> None:
 
 
 def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
-    """Return the names of settings that a file of problems ignores: adaptive sampling, because it needs scores."""
+    """Return the names of settings that do not change the rows: adaptive sampling, because it needs scores."""
     return {"env.task_sampling"} if settings.task_sampling == "adaptive" else set()
 
 
 def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
-    """Return the levels of difficulty that the settings choose. Raises ConfigError for a curriculum."""
+    """Return the levels of difficulty that the settings choose. Raises ConfigError if they choose a curriculum."""
     if settings.complexity_mode == "curriculum":
         raise ConfigError(
             "the levels in a file cannot adapt to a model, so complexity_mode must not be curriculum",

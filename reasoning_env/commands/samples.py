@@ -165,7 +165,7 @@ def _with_served_defaults(task: str, parameters: Mapping[str, Mapping[str, Any]]
 
 
 def _show_default(facts: Mapping[str, Any]) -> str:
-    """Return a parameter's default in training and evaluation and, if different, reasoning-gym's own default."""
+    """Return a parameter's default, the same in training and evaluation. Add reasoning-gym's own if different."""
     own = json.dumps(facts["default"])
     return f"{json.dumps(facts['served_default'])} (reasoning-gym: {own})" if "served_default" in facts else own
 
@@ -188,7 +188,7 @@ def _print_parameters(parameters: Parameters) -> None:
 def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None]]:
     """Return how many different questions each task has, at its defaults and at each measured level.
 
-    None means MANY_QUESTIONS or more. The result has only tasks of reasoning-gym, without `composite`.
+    None means MANY_QUESTIONS or more. The result has only reasoning-gym's tasks, except `composite`.
     """
     names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
     measured = [task for task in tasks if task in TASKS and task != COMPOSITE]
@@ -240,7 +240,7 @@ def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None
 
 
 def _reason_left_out(task: TaskInfo) -> str:
-    """Return why training excludes a task unless the user names it; "" for other tasks."""
+    """Return why training excludes a task by default; "" for other tasks."""
     return find_task(task.name).answer_leak or task.left_out
 
 

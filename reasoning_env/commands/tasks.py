@@ -69,12 +69,12 @@ def _names_or_reference(text: str) -> list[str]:
 
 
 def _is_reference(text: str) -> bool:
-    """Return True for the reference of a problem, which contains a colon; names of tasks never do."""
+    """Return True for a problem's reference: it contains a colon. Names of tasks have no colon."""
     return ":" in text
 
 
 def _complete(options: argparse.Namespace) -> None:
-    """Set the options `references`, `names` (without references), `levels` and `samples`.
+    """Move the references from `names` to `references`. Set `levels` and `samples`.
 
     Raises ConfigError for options that cannot be combined.
     """

@@ -1,4 +1,4 @@
-"""Convert a file of groups from `process` to Parquet, one row per group."""
+"""Write the groups in a file of `process` as Parquet, one row per group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUP_COLUMNS = {
 
 
 def write_groups(lines: Path, out: Path) -> None:
-    """Write the groups of a JSONL file as Parquet. An error changes no file. Raises OutputError, DumpFormatError."""
+    """Write the groups of a JSONL file as Parquet, or change no file and raise OutputError or DumpFormatError."""
     with output_errors(out, f"the groups are still in {lines}"):
         write_rows(out, _rows(lines), GROUP_COLUMNS)
 

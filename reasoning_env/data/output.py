@@ -39,7 +39,7 @@ OnRow = Callable[[Mapping[str, object]], object]
 def unfinished_rows(
     out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
 ) -> Iterator[KeyedFile]:
-    """Open the file of unfinished rows for a `with` block. Each key in the file is the position of a row.
+    """Open the file at `unfinished_path` for a `with` block. Each key in the file is the position of a row.
 
     The file is deleted after the block, unless the block raises an error.
 
@@ -75,7 +75,7 @@ def rows_by_position(rows: KeyedFile) -> Iterator[dict[str, Any]]:
 def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, Any] | None:
     """Return the card of an output that an earlier run with these settings finished; None if there is no output.
 
-    Also delete the file of unfinished rows, which remains if the earlier run was killed after it wrote the output.
+    Also delete the file at `unfinished_path`, which remains if the earlier run was killed after it wrote the output.
 
     Raises ConfigError if the output was made with other settings, or has no card.
     """

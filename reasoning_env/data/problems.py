@@ -45,7 +45,7 @@ class ProblemForm(StrEnum):
     """Which columns the rows have."""
 
     ROWS = "rows"
-    """Columns for any program: each property of the problem has its own column."""
+    """Columns for any reader: each property of the problem has its own column."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
     TRL = "trl"
@@ -68,7 +68,7 @@ class RowPlan:
 
 @dataclass
 class LevelProgress:
-    """Progress of a task at a level: the numbers of draws, of rows and, for each cause, of draws that gave no row.
+    """Progress of a task at a level: how many draws were made, how many gave rows, and how many did not, by cause.
 
     `ended` is the reason why the level can give no further row; "" while it can.
     """
@@ -89,7 +89,7 @@ class LevelProgress:
 
 @dataclass
 class TaskProgress:
-    """Progress of a task: numbers of requested rows (`wanted`), generated rows, and rows of this part (`kept`)."""
+    """Progress of a task: numbers of requested rows (`wanted`), generated rows, and rows of the run's part (`kept`)."""
 
     task: str
     wanted: int
@@ -126,9 +126,9 @@ def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
-    """Return the tasks of part number `part` of `parts`, each with a pair (r, d).
+    """Return the tasks of part number `part` of a file in `parts` parts, each task with a pair (r, d).
 
-    The part keeps only those questions of the task whose hash modulo d is r.
+    The part keeps a question of the task only if the question's hash modulo d is r.
     """
     if parts <= len(tasks):
         return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
@@ -161,11 +161,11 @@ class EarlierRows:
 
 
 class ProblemRows:
-    """Generates the rows of one part of a file, task by task.
+    """Generates the rows of one part (shard) of a file, task by task.
 
     Args:
         session: A started session; its settings select tasks, weights and parameters.
-        wanted: Which part of which file to generate.
+        wanted: Which part of the rows to generate.
         earlier: The rows of an interrupted run with the same settings; None to start from the beginning.
     """
 
@@ -192,7 +192,7 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Generate and yield the missing rows of a task, including rows that belong to other parts of the file."""
+        """Generate and yield the missing rows of a task, including rows whose `is_of_part` is False."""
         progress = self.progress[task]
         questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
@@ -225,7 +225,7 @@ class ProblemRows:
                     yield row
 
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
-        """Generate the rows, several tasks at a time. Call `keep` with each row, including rows of other parts."""
+        """Generate the rows, several tasks at a time. Call `keep` with each row, even if `is_of_part` is False."""
 
         async def keep_all(task: str) -> None:
             async for row in self.of_task(task):
@@ -248,7 +248,7 @@ class _LevelDraws:
     async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
         """Return the next problem whose question is not in `questions`, and add the question.
 
-        Returns None if the level can give no further row. `ahead` problems are generated at the same time.
+        Returns None if the level can give no further problem. Generates up to `ahead` problems concurrently.
         """
         progress = self.progress
         tries = DrawAttempts(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
@@ -309,7 +309,7 @@ async def problems(
 ) -> AsyncIterator[dict[str, object]]:
     """Yield the rows that the command `problems` writes, task by task; the command sorts them by `index`.
 
-    The session must be started. Memory contains the question hashes of one task at a time.
+    The session must be started. Only one task's question hashes are in memory at a time.
     """
     async for row in ProblemRows(session, wanted):
         yield describe_problem(session, row.position, row.problem, form)
@@ -371,7 +371,7 @@ class FileOptions:
     """How to write a file.
 
     `evaluation`: write the evaluation set. `needs_levels`: raise an error for tasks without levels. `command`, the
-    command line, and `version`, this package's version, are stored in the file's card.
+    command line, and `version`, this package's version, are stored in the file's card (see `output.py`).
     """
 
     form: ProblemForm = ProblemForm.ROWS
@@ -431,7 +431,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
 async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Append the part `wanted.part` of the evaluation set to `rows`. Returns {}, because the set has no progress."""
+    """Append part number `wanted.part` of the evaluation set to `rows`. Returns {}: the set needs no progress."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
@@ -446,7 +446,7 @@ async def _append_missing_rows(
     earlier: EarlierRows,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
-    """Generate the missing rows of this part, append them to `rows`, and return the progress of each task."""
+    """Generate the missing rows of part number `wanted.part`, append them to `rows`, and return the tasks' progress."""
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
     with progress_bar("problems", total, done=len(rows.keys)) as advance:

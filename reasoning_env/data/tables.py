@@ -114,7 +114,7 @@ def _open_parquet(path: Path, setting: str) -> Iterator[Any]:
 
 
 def arrow_schema(types: Mapping[str, str]) -> Any:
-    """Return a pyarrow schema. `types` has a key of TYPES for each column."""
+    """Return a pyarrow schema. `types` maps each column to a key of TYPES."""
     arrow = importlib.import_module("pyarrow")
     return arrow.schema([(name, TYPES[kind](arrow)) for name, kind in types.items()])
 

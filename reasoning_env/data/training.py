@@ -87,7 +87,7 @@ class TrainingRows:
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
 
     def of_group(self, group: DumpedGroup, model: str | None) -> Iterator[dict[str, object]]:
-        """Yield the rows of a group; `model` is the model of its completions."""
+        """Yield the rows of a group; `model` wrote the completions."""
         if not self._selection.wants(group.pass_rate):
             return
         facts = _facts(group, model)
@@ -184,5 +184,5 @@ def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
 
 
 def _question(group: DumpedGroup) -> str:
-    """Return a hash of the task and of the question. Without a prompt, the reference replaces the question."""
+    """Return a hash of the task and the question. If the group has no prompt, hash its `reference` instead."""
     return hash_without_whitespace(f"{group.item_id} {group.reference if group.question is None else group.question}")

@@ -1,7 +1,7 @@
 """Judge the completions of a file's rows, and write the rows with their scores, in order.
 
-`verdicts.py` describes rows. A line of a dump, of a file of `process` or of an evaluation is also read as a row. Memory
-contains at most two rows for each worker.
+`verdicts.py` describes rows. Lines of dumps, of evaluations and of the files that `process` writes are also read as
+rows. Memory contains at most two rows for each worker.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RowFiles:
     """Files of rows.
 
     For another program's rows, `columns` maps `reference`, and `completion` or `completions`, to a column's name or to
-    a path such as `response.body.choices.0.message`. Output rows also have the values under the names in the keys.
+    a path such as `response.body.choices.0.message`. Output rows have the keys of `columns` as columns too.
     """
 
     paths: Sequence[Path]
@@ -81,7 +81,7 @@ async def judge_rows(
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    With `selection.keep`, use only groups that this program wrote, and write training rows with the new scores. A path
+    With `selection.keep`, use only groups that this package wrote, and write training rows with the new scores. A path
     may be a folder (see `row_files`). `RowFiles` explains `columns`. After an interruption, the same call resumes.
     `on_row` is called after each row.
 
@@ -275,7 +275,7 @@ async def _missing_rows(files: RowFiles, done: Container[str]) -> AsyncIterator[
 
 
 async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: bool) -> RowVerdicts:
-    """Return the verdicts of a row. For a skipped row, return the reason, the file and the number in the file."""
+    """Return the verdicts of a row. For a skipped row, return the reason, the file and the row's number."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:
@@ -365,7 +365,7 @@ class NotKept:
 
 
 def _training_rows(scored: Iterator[Scored], selection: Selection, counts: NotKept) -> Iterator[Row]:
-    """Yield training rows, and add to `counts` the completions that give no training row."""
+    """Yield training rows, and update `counts`."""
     made = TrainingRows(selection)
     models: dict[Path, str | None] = {}
     for numbered, added in scored:

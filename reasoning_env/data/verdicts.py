@@ -51,7 +51,7 @@ async def verdicts(
     """Yield the rows with their scores, in order, as `judge_rows` writes them. The session must be started.
 
     Rows that cannot be judged are skipped: a warning is logged once per reason, with the first row's number (from 1).
-    If an infrastructure error persists, the score is None. Memory contains at most two rows for each worker.
+    If an infrastructure error persists, the row's score is None. Memory contains at most two rows for each worker.
     """
     left_out: Counter[str] = Counter()
     number = 0
@@ -205,7 +205,7 @@ async def _verdicts(session: Session[object], request: JudgeRequest) -> list[Ver
 
 
 def _thinking(row: Row) -> Thinking | None:
-    """Return the formats in a row's `thinking_formats`; None (use the session's formats) without such a column."""
+    """Return the formats in a row's `thinking_formats`; None without this column: the session's formats apply."""
     if "thinking_formats" not in row:
         return None
     formats = row["thinking_formats"]

@@ -8,7 +8,7 @@ encoding, and a lone surrogate is read back unchanged. The exception: JSON combi
 surrogate into the character that the pair encodes.
 
 **Torn lines.** A complete line ends in a newline. If a process is killed while it writes, or the power fails, the last
-line of a file may be torn: without its newline, or with zero bytes. A reader skips a torn last line with a warning. A
+line of a file may be torn: it has no newline, or has NUL bytes. A reader skips a torn last line with a warning. A
 torn line stays the last line: no later run appends to a dump. Before a run continues a file of `process` or of an
 evaluation, the run removes the torn line.
 
@@ -239,7 +239,7 @@ class DumpedGroup:
     - `reference`: any process can generate the problem again from it.
     - `failed`: in evaluations, the number of completions that the server did not return.
     - `sent`: in evaluations, the format and parameters of the requests.
-    - `item` and `dataset_size`: the problem is number `item` of reasoning-gym's dataset with this size and with `seed`.
+    - `item` and `dataset_size`: the problem is entry `item` of reasoning-gym's dataset of this size, made with `seed`.
     - `thinking_formats`: names of the formats of the thinking that was removed before answers were read.
     - `library_answer`: reasoning-gym's own answer, only if it is wrong; `expected_answer` is then the corrected answer.
     - `key`: identifies the group in a file of `process` or of an evaluation.

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 class NumberedFiles:
     """Writes lines to new files of one kind of dump, with increasing numbers in the file names.
 
-    `written` counts the lines of all files, and any thread may read this number. Only one thread may call methods.
+    `written` counts the lines of all files, and any thread may read this number. Call methods on one thread only.
     """
 
     def __init__(self, kind: DumpKind, folder: Path, run_uuid: str) -> None:

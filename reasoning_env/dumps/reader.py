@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class DumpFormatError(ReasoningEnvError):
     """A line is not a group, or a file cannot be read.
 
-    The message names the file, the line (counted from 1; None for the whole file) and what is wrong.
+    The message names the file, the line (counted from 1) and the problem. `line` is None if the whole file is meant.
     """
 
     def __init__(self, path: Path, line: int | None, problem: str, *, strict: bool = False) -> None:
@@ -47,7 +47,7 @@ class SeenGroups:
         self._identities: set[object] = set()
 
     def add(self, group: DumpedGroup, file: Path) -> bool:
-        """Add a group; return False if the group was added before. A group without `key` and `time` counts as new."""
+        """Add a group; return False if it was added before. A group with neither `key` nor `time` counts as new."""
         identity = group.digest() if group.key is None else (str(file), group.key)
         if identity is None:
             return True
@@ -65,7 +65,7 @@ def stream_groups(
 ) -> Iterator[DumpedGroup]:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
-    Empty lines, a torn last line, and copies of groups in `seen` are skipped. With `strict=False`, other malformed
+    Empty lines, a torn last line, and groups already in `seen` are skipped. With `strict=False`, other malformed
     lines, unreadable files and the rest of a damaged `.gz` file are skipped too. After each file, `on_damage` is called
     with an error for damaged lines, and with another error for repeated groups.
 
@@ -108,7 +108,7 @@ def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path
 
 
 def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
-    """Return the files of a folder with one of the suffixes, sorted by name.
+    """Return the files in a folder whose names end in one of `ends`, sorted by name.
 
     Files that `process` derived from another file are omitted, because both files have the same completions. Raises
     OSError if the folder cannot be read.
@@ -121,7 +121,7 @@ def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
 def read_lines(
     path: Path, *, strict: bool = True, on_damage: OnDamage = _warn, seen: SeenGroups | None = None
 ) -> Iterator[tuple[Mapping[str, object], DumpedGroup]]:
-    """Yield each line of a file with its group; skip lines as `stream_groups` does. Raises errors while iterating."""
+    """Yield each line of a file with its group; skip lines as `stream_groups` does. Raises DumpFormatError."""
     known = SeenGroups() if seen is None else seen
     read = repeated = left_out = 0
     first = ""

@@ -32,10 +32,10 @@ class RolloutDumper:
     With `dump_passed`, groups with any score above `score_threshold` go to files of the kind `format.PASSED`. With
     `dump_failed`, groups whose scores are all 0 go to files of the kind `format.FAILED`.
 
-    A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's `step` at that time
-    (the return value of `step`; None if there is no trainer).
+    A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's step at that time,
+    which the function `step` returns (None if there is no trainer).
 
-    No file is created before `start`; earlier groups wait. Later disk errors are logged and counted, not raised.
+    No file is created before `start`; earlier groups wait. Disk errors after `start` are logged and counted.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class RolloutDumper:
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts of groups, on any thread. A group may briefly count both as written and as waiting."""
+        """Return the counts of groups. Works on any thread. A group may briefly count as both written and waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 

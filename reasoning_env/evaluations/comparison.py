@@ -1,6 +1,6 @@
 """Compare two evaluations problem by problem: for each task, the change of the mean score with a paired test.
 
-Problems are paired by reference, ignoring the library's release in the reference. A reference contains a hash of the
+Two problems are a pair if their references differ at most in the library's release. A reference contains a hash of the
 question. So evaluations with two releases are compared on the questions that both releases ask.
 """
 
@@ -50,7 +50,7 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation. `results` is None for the scores of a file of groups.
+    """The scores of an evaluation, or of a file of groups, for which `results` is None.
 
     `problems` maps each problem's reference, without the library's release, to the problem's score.
     """
@@ -190,7 +190,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
 
 
 def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
-    """Return the difference of two mean scores over tasks. `pairs` maps each task to the two scores of each problem."""
+    """Return the change of the mean of the tasks' mean scores. `pairs` has the two scores of each problem, by task."""
     before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
     after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
     changes = [second - first for of_task in pairs.values() for first, second in of_task]
@@ -270,11 +270,12 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     There is at least one change, all changes are in [-1, 1], and the weights sum up to 1.
 
     Under the null hypothesis, the sign of each change is random. So the test flips the signs of subsets of the changes.
-    p is twice the share of subsets whose flip leaves the mean at least as far from 0 as the observed mean, on the same
-    side. The test tries every subset of up to `_MAX_EXACT_CHANGES` changes, and random subsets of more changes.
+    p is twice the share of flips after which the mean has the same sign and is at least as far from 0. With up to
+    `_MAX_EXACT_CHANGES` changes, the test tries every subset. With more changes, it tries random subsets.
 
-    The interval contains each value v for which the test does not reject the changes minus v. With fewer than six
-    changes, the interval is [-1, 1]. If all changes are equal, the interval is that of `bootstrap_interval`.
+    The interval contains each v for which the test, applied to the changes minus v, does not reject the null
+    hypothesis. With fewer than six changes, the interval is [-1, 1]. If all changes are equal, the interval is that of
+    `bootstrap_interval`.
 
     The same changes give the same result, in any order.
     """
@@ -311,4 +312,4 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 _MAX_EXACT_CHANGES = 12
 """Up to this many score changes, `paired_test` tries all subsets of the changes (at most 4,096)."""
 _RANDOM_SUBSETS = 4095  # p = 0.05 then has a standard error of 0.005
-"""With more score changes, `paired_test` tries this many random subsets."""
+"""With more than `_MAX_EXACT_CHANGES` score changes, `paired_test` tries this many random subsets."""

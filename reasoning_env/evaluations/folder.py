@@ -125,7 +125,7 @@ class EvaluationFolder:
         self.spent_s = spent_s
         self.samples: dict[tuple[str, int], DumpedGroup] = {}
         self.sent = no_requests()
-        """The record of the requests for all samples."""
+        """The merged `sent` of all samples (see `SentRequests`)."""
         self._header = header
         # A thread may still be writing a result when a cancelled evaluation closes the folder.
         self._lock = threading.Lock()
@@ -270,7 +270,7 @@ def _make(root: Path, header: Mapping[str, object]) -> EvaluationFolder:
 
 
 def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the folders of unfinished evaluations with their identities, the newest first.
+    """Yield the folder and the identity (see `MadeWith`) of each unfinished evaluation, the newest first.
 
     Read the identity from the file results.json. Without this file, read the file samples.jsonl.header.
     """

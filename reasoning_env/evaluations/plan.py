@@ -30,7 +30,7 @@ NOT_COMPARABLE = (
     "scores of tasks with truncated completions, and means over these tasks, are not comparable with published scores"
 )
 NO_LIMIT = 2**24
-"""Limit of prompt and completion together if only completions are limited. It is above any server's limit."""
+"""A limit of prompt and completion together that has no effect, because it is above any server's limit."""
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
@@ -43,7 +43,7 @@ def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
 
 
 def without_effect(settings: ReasoningSettings) -> set[str]:
-    """Return the settings that do not affect an evaluation, because of the values of other settings."""
+    """Return the settings that other settings make ineffective in an evaluation."""
     names = set()
     if settings.eval_tasks:
         names |= {"env.tasks", "env.exclude_tasks"}
@@ -103,7 +103,7 @@ def choose_sampling(
     `token_limit` limits prompt and completion together; the setting `max_token_length` is the default.
 
     `token_limit` is ignored if the user or a preset limits the completion alone. Prompt and completion must then fit
-    the servers' context lengths (`contexts`; None if unknown), and `max_token_length` only if the user set it.
+    the servers' context lengths (`contexts`; None if unknown). If the user set `max_token_length`, it applies too.
     """
     own = session.settings
     sampling = Sampling(
@@ -118,7 +118,7 @@ def choose_sampling(
 
 
 def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentRequests) -> list[str]:
-    """Return how an evaluation with a preset differs from the published runs, a sentence each; [] without a preset.
+    """Return a sentence for each difference from the published runs; [] if the evaluation has no preset.
 
     `sent` is the record of the requests so far.
     """

@@ -25,10 +25,11 @@ PUBLISHED_TEMPERATURE = 0.6
 class PublishedPreset(Preset):
     """A preset with its published results.
 
-    - `library`: a release of the library. The next two fields compare this release with the published runs.
-    - `other_questions`: the tasks with different questions.
+    - `library`: a release of the library.
+    - `other_questions`: the tasks whose questions in this release differ from those of the published runs.
     - `other_scoring`: the tasks with the same questions, but a changed verifier.
-    - `published`: mean scores by model and task. `short`: the models' names for narrow columns.
+    - `published`: mean scores by model and task.
+    - `short`: the models' names for narrow columns.
     """
 
     source: str
@@ -97,7 +98,7 @@ def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -
 
 
 def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
-    """Return each published model's mean scores over all evaluated tasks (`tasks`), and over groups of these tasks.
+    """Return each published model's mean scores over the evaluated `tasks`, and over groups of these tasks.
 
     The model with the highest mean over `preset.comparable` comes first. The means of a model ignore tasks for which
     the model has no result.

@@ -7,7 +7,7 @@
     groups = read_groups("data/groups.jsonl")
     [group.reference for group in groups if max(group.scores) == 0.0]
 
-`summary.py` computes these statistics. The commands print the same values.
+`summary.py` computes the statistics. The commands print the same values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FrameRow = dict[str, Any]
 
 @dataclass(frozen=True, repr=False)
 class EvaluationResult:
-    """The results of an evaluation. `results` is the content of results.json, `folder` the evaluation's folder.
+    """The results of an evaluation. `results` is the content of results.json; `folder` is the evaluation's folder.
 
     For an interrupted evaluation, `finished` is False, and the statistics cover the problems that are done.
     """
@@ -154,7 +154,8 @@ def to_records(tasks: Mapping[str, SummaryRow], overall: SummaryRow) -> list[Fra
     """Return a flat record for each task, the lowest score first, and a record for all tasks.
 
     `score` is the mean score, `right` the share of correct completions; `..._low` and `..._high` are the ends of the
-    95 % interval. With several completions a problem, `pass_at_K` is pass@K for the largest K. Unknown values are None.
+    95 % interval. For problems with several completions, `pass_at_K` is pass@K for the largest K. Unknown
+    values are None.
     """
     # Tasks without a score come last: 2.0 is above every score.
     ordered = sorted(tasks.items(), key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
@@ -195,7 +196,7 @@ def _data_frame(records: Sequence[FrameRow], index: str | None = None) -> Any:
 
 
 def _html(title: str, records: Sequence[FrameRow]) -> str | None:
-    """Return the records as an HTML table; None if pandas is missing. The notebook then shows the repr."""
+    """Return the records as an HTML table. Without pandas, return None: the notebook then shows the repr."""
     try:
         frame = _data_frame(records)
     except ImportError:

@@ -126,7 +126,7 @@ class Evaluation:
         self._unlogged_drops: Counter[str] = Counter()
         """Drops before the first evaluated problem, counted by reason until they are logged."""
         self._has_completion = False
-        """Whether this process has evaluated a problem. Problems of earlier processes in the folder do not count."""
+        """Whether this process has evaluated a problem. Problems that earlier processes evaluated do not count."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
@@ -145,7 +145,7 @@ class Evaluation:
         step: int | None = None,
         resume: bool = True,
     ) -> Evaluation:
-        """Create the folder of an evaluation, or open the folder to resume, and return the evaluation.
+        """Create an evaluation's folder, or open that of an interrupted evaluation. Return the evaluation.
 
         Args:
             version: Version of this package, to store in the results.
@@ -180,7 +180,7 @@ class Evaluation:
     async def run(self, *, bar: bool = True) -> None:
         """Evaluate the remaining problems. Show a progress bar; without a terminal or `bar`, write log lines instead.
 
-        Dropped problems are saved at the end. After an earlier interruption, the next run tries them again. Raises:
+        Dropped problems are saved last, so after an interruption the next run tries them again. Raises:
 
         - ServerError: MAX_FAILED_GROUPS problems in a row failed; prompts that are too long do not count
         - ServerError: every problem was dropped
@@ -253,7 +253,7 @@ class Evaluation:
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
     def _log_drops(self, raised: str = "") -> None:
-        """Log, by reason, the drops that are not logged yet. Omit the error `raised`, which the caller raises."""
+        """Log, by reason, the drops that are not logged yet, except for the error `raised`, which the caller raises."""
         for why, count in self._unlogged_drops.items():
             if not raised or not why.endswith(raised):
                 logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)

@@ -43,7 +43,7 @@ class SummaryRow(TypedDict):
     """The statistics of a task, of a category or of all tasks, as in results.json.
 
     Scores, accuracies, shares and pass@k are in [0, 1]; an interval is [low, high]. A row without a scored completion
-    has only counts. Unknown numbers of tokens and seconds are None.
+    has only numbers of problems, completions and tasks. Unknown numbers of tokens and seconds are None.
     """
 
     problems: Count
@@ -55,7 +55,7 @@ class SummaryRow(TypedDict):
     not_made: NotRequired[Count]
     """Problems of the set that could not be generated; 0 until the evaluation is finished."""
     tasks: NotRequired[Count]
-    """Number of tasks in the row; missing in the row of a single task."""
+    """In the row of a category or of all tasks: the number of tasks."""
     category: NotRequired[Name]
     """The category of a task."""
     differs: NotRequired[Literal["questions", "scoring"] | None]
@@ -248,7 +248,7 @@ class Interval(NamedTuple):
 def bootstrap_interval(
     values: Sequence[float], *, bounds: tuple[float, float] = (0.0, 1.0), many: int = 1000
 ) -> Interval:
-    """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
+    """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values, all in `bounds`.
 
     For `many` values or more, return the normal approximation, which is faster and hardly differs. The same values give
     the same interval, in any order.
@@ -277,8 +277,8 @@ def bootstrap_interval(
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
     """Return the 95 % interval of the average of several means in [0, 1], given each mean's own 95 % interval.
 
-    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval is at least
-    as wide as the given intervals imply for independent means.
+    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval has a
+    minimum width: the width that follows from the given intervals if the means are independent.
     """
     if len(means) == 1:
         return Interval(*intervals[0])
@@ -291,7 +291,7 @@ def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Return unbiased pass@k from `correct` right completions of `n` (Chen et al. 2021).
+    """Return unbiased pass@k for `n` completions, of which `correct` are right (Chen et al. 2021).
 
     Raises ValueError unless 1 <= k <= n and 0 <= correct <= n.
     """

@@ -1,4 +1,4 @@
-"""Print an evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
+"""Print an evaluation's results as a table: a row for each task (worst first), each category, and all tasks together.
 
 A terminal shows only the worst twenty tasks. In the table of published results, the worst tasks are those in which this
 model is furthest below the best published score. A file or pipe gets all tasks.

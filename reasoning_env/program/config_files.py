@@ -61,7 +61,7 @@ class Sections(BaseModel):
 def read_config_files(paths: str | Sequence[str]) -> Sections:
     """Return the sections of several files. Later files override earlier files, key by key.
 
-    If a file and a later file each have one server, the settings of the two are merged. Raises ConfigError for a file
+    If a file and a later file each have one server, the servers' settings are merged. Raises ConfigError for a file
     that cannot be read.
     """
     joined = Sections()
@@ -98,7 +98,7 @@ def read_config_file(path: Path) -> Sections:
 
 
 def check_names(sections: Sections, env: Collection[str], server: Collection[str]) -> None:
-    """Raise ConfigError for unknown names. `env` and `server` are the valid names in the sections env and openai."""
+    """Raise ConfigError for unknown names. `env` has the valid names of the section env, `server` those of openai."""
     unknown = [unknown_setting(name, env, "env.") for name in sections.env if name not in env and name not in UNUSED]
     for several in sections.openai:
         unknown += [unknown_setting(name, server, "openai.") for name in several if name not in server]
@@ -133,7 +133,7 @@ def ignored_settings(command: str, given: Iterable[str]) -> list[str]:
 def read_given(command: CommandName, paths: Sequence[str], options: Mapping[str, Any]) -> GivenSettings:
     """Return the settings in the files and in `options`, and which of them the command does not use.
 
-    Options that are settings have names such as `env.seed`. Raises ConfigError for a file that cannot be read, and for
+    Settings in `options` have names such as `env.seed`. Raises ConfigError for a file that cannot be read, and for
     an unknown setting in a file.
     """
     file = read_config_files(paths)

@@ -1,4 +1,4 @@
-"""The options of `serve`, `process` and `evaluate`: one per setting. Common settings have short names and help.
+"""The options of `serve`, `process` and `evaluate`: one per setting. Only common settings have short names and help.
 
 The values of settings stay strings here. pydantic parses them later, like the values in a `--config` file.
 """
@@ -41,7 +41,7 @@ class OptionParser(CommandParser):
 
         - an option is unknown or has no value,
         - two options set the same setting, or
-        - a word is neither an option nor a value. One word is allowed as the value of the setting `word_option`.
+        - a word is neither an option nor a value. One such word is allowed if `word_option` is set.
         """
         options, unknown = self.parse_known_args(argv)
         values = vars(options)
@@ -64,7 +64,7 @@ class OptionParser(CommandParser):
     def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
         """Map the name that errors use for a setting to the name that the user wrote.
 
-        Errors of `ReasoningSettings` omit the section. A setting that the user did not write is shown as `env.NAME`.
+        Errors of `ReasoningSettings` omit `env.`. A setting that the user did not write is shown as `env.NAME`.
         """
         typed = self.typed(argv)
         names = [action.dest for action in self._actions if action.dest.startswith("env.")]

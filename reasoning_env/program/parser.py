@@ -1,4 +1,4 @@
-"""The parsers of commands and the values of their options. Errors name settings as the user typed them."""
+"""Parse the options of commands. Errors name settings as the user typed them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CommandParser(argparse.ArgumentParser):
     def _check_written(self, argv: Sequence[str]) -> None:
         """Raise ConfigError for a switch with a value, and for a setting that is set twice.
 
-        Options that collect values, such as `--config`, and switches may be repeated.
+        Switches may be repeated. Options that collect values, such as `--config`, may be repeated too.
         """
         written: dict[str, str] = {}
         for word in itertools.takewhile(lambda word: word != "--", argv):
@@ -168,8 +168,8 @@ class Command:
     - `add_options` declares the options. If an option is a setting, its `dest` is the setting's name.
     - `work` runs the command and returns the exit status. Its second argument is a folder that may contain a checkout
       of the library.
-    - `names` maps names of settings in errors to the names that the user sees, or to "" for no name. Settings that are
-      the `dest` of an option need no entry.
+    - `names` maps settings to the names that errors show, or to "" for no name. Settings that are the `dest`
+      of an option need no entry.
     """
 
     name: str
@@ -268,7 +268,7 @@ def pass_rates(text: str) -> PassRates:
 
 
 def shard(text: str) -> tuple[int, int]:
-    """Read K/N: the number of a part and the number of parts."""
+    """Read K/N: part number K of N parts."""
     part, _, parts = text.partition("/")
     if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
         return int(part), int(parts)

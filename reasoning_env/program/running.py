@@ -1,4 +1,4 @@
-"""Run the work of a command: until its end or a signal, with a progress bar, and with a log without API keys."""
+"""Run the work of a command until it ends or a signal comes. Show a progress bar, and keep API keys out of the log."""
 
 from __future__ import annotations
 

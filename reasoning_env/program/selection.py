@@ -16,7 +16,7 @@ from ..tasks import TASKS
 
 
 async def check_selection(settings: ReasoningSettings, checkout: Path | None) -> None:
-    """Raise ConfigError for invalid settings of tasks: an unknown name or parameter, or only weights of 0.
+    """Raise ConfigError for invalid settings of tasks: an unknown name or parameter, or weights that are all 0.
 
     Loading the library takes seconds. It is loaded only for parameters, for a preset, and if names are not in `TASKS`.
     """

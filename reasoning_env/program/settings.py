@@ -1,4 +1,4 @@
-"""The command `settings`: print all settings, or those that contain some words.
+"""The command `settings`: print all settings, or those that contain the given words.
 
 Importing Atropos takes seconds, so this module uses the list of Atropos' settings in `training.py`.
 """
@@ -95,7 +95,7 @@ def settings_command(
     fields: Mapping[str, FieldInfo] = TrainingSettings.model_fields,
     schema: Callable[[], Mapping[str, object]] | None = None,
 ) -> int:
-    """Print all settings, or those that contain some words, and return 0.
+    """Print all settings, or those that contain the given words, and return 0.
 
     `fields` are the fields of an environment class. `schema` returns the JSON Schema of a `--config` file.
 
@@ -126,7 +126,7 @@ def settings_command(
 
 
 def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[str]) -> dict[str, list[SettingRow]]:
-    """Return the rows that contain all words, by subject. Raises ConfigError if there are none."""
+    """Return, for each subject, the rows that contain all words. Raises ConfigError if there are none."""
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
     if not any(matching.values()):
         names = [name for rows in sections.values() for name, *_ in rows]

@@ -1,4 +1,4 @@
-"""Options that several commands share: settings, the choice of training rows, a problem, and a score function."""
+"""Options that several commands share: for settings, for training rows, for one problem, and for a score function."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer for display, with the library's own answer if that is wrong."""
+    """Return the right answer for display. If the library's own answer is wrong, add it."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:

@@ -54,8 +54,8 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1), UsedBy("serve", "evaluate")] = None
-    """Maximum evaluation problems in flight. None in `evaluate`: 16. None in `serve`: enough to send as many requests
-    as training. If `eval_handling` is not STOP_TRAIN, this number is multiplied by `1 - eval_limit_ratio`."""
+    """Maximum evaluation problems in flight. None means 16 in `evaluate`. In `serve`, None means enough for as many
+    requests as training sends, or for `1 - eval_limit_ratio` times as many if `eval_handling` is not STOP_TRAIN."""
     data_dir_to_save_evals: Annotated[str | None, UsedBy("serve", "evaluate")] = None
     """Folder for evaluations. None: `evals/`."""
 
@@ -67,7 +67,7 @@ class EvaluateSettings(ReasoningSettings):
 
 
 class TrainingSettings(EvaluateSettings):
-    """All of `EvaluateSettings`, the settings of `serve` and `process`, and frequently changed settings of Atropos."""
+    """Adds settings of `serve` and `process`, and frequently changed settings of Atropos, to `EvaluateSettings`."""
 
     group_size: Annotated[int, Field(ge=1)] = 4
     """Completions per problem."""
@@ -193,4 +193,4 @@ def _used_by() -> Iterator[tuple[str, Sequence[CommandName]]]:
 
 
 USED_BY: Mapping[str, Sequence[CommandName]] = dict(_used_by())
-"""The commands that use each setting. Names have their section, such as `env.seed`."""
+"""The commands that use each setting. Names include the section, as in `env.seed`."""

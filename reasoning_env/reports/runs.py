@@ -106,7 +106,7 @@ def _runs_of(path: Path) -> list[StoredRun]:
 
 
 def _read_subfolder(folder: Path) -> StoredRun | None:
-    """Return the run in a folder; None if the folder has no files. An unreadable folder is a run without files."""
+    """Return the run in a folder; None if there are no files. For an unreadable folder, return a run without files."""
     try:
         return _read_run(folder) if files_in(folder) else None
     except OSError as error:
@@ -130,7 +130,7 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 
 
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
-    """Return the evaluations of each training that has two or more, in the order of their steps.
+    """Return the evaluations of each training that has several evaluations, in the order of their steps.
 
     The evaluations of a training are in one folder and have the same model, preset and settings. If the step of a
     later evaluation is not above the training's first step, a new training begins. Of several evaluations at a step,

@@ -105,9 +105,9 @@ class UsedBy:
 
 
 _IN_TRAINING = UsedBy("serve", "process", "problems")
-"""Marks settings of commands that choose training problems."""
+"""Marks settings used only by commands that generate training problems."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Marks settings of commands that use the evaluation set. Some use the set only to exclude its questions."""
+"""Marks settings of commands that use the evaluation set. Some commands only exclude its questions."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
 """Marks settings of commands that evaluate a model."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")
@@ -117,7 +117,7 @@ _IN_PROMPTS_AND_ANSWERS = UsedBy(*_IN_PROMPTS.commands, "judge", "rescore")
 
 
 def has_effect_on(field: FieldInfo, part: Decided) -> bool:
-    """Return True if a setting affects `part`: the problems, the answers, or the scores of an evaluation."""
+    """Return True if a setting affects `part`: a run's problems, its answers, or an evaluation's scores."""
     return any(isinstance(mark, Affects) and part in mark.parts for mark in field.metadata)
 
 
@@ -156,15 +156,15 @@ class ReasoningSettings(BaseModel):
     task_modules: NameList = []
     """Modules with your own tasks: importable names, or paths of `.py` files. Only worker processes import them."""
     checkout: str | None = None
-    """Folder with a `reasoning_gym` package, such as a clone, to use instead of the installed package."""
+    """Folder (such as a clone) whose `reasoning_gym` package is used instead of the installed package."""
     task_weights: Annotated[Weights, Affects("problems"), _IN_TRAINING] = {}
     """Weights for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. The default is 1."""
     task_params: Annotated[TaskParams, Affects("problems")] = {}
     """Parameters of reasoning-gym's task configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
     6}}`."""
     task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Affects("problems"), _IN_TRAINING] = "uniform"
-    """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: more often tasks
-    in which the scores within a group differ."""
+    """How to choose tasks. `uniform`: equally often. `weighted`: by `task_weights`. `adaptive`: prefer tasks in
+    which the scores within a group differ."""
     complexity_mode: Annotated[Literal["random", "curriculum"] | None, Affects("problems"), _IN_TRAINING] = None
     """How to choose the level of training problems. `random`: a random level for each problem. `curriculum`: for each
     task, the level at which the model reaches `curriculum_target_accuracy`. None: `complexity_level` if set, else
@@ -220,8 +220,7 @@ class ReasoningSettings(BaseModel):
     ] = None
     """Evaluation problems per task. None: 5, or 50 with `eval_preset`."""
     eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Affects("evaluation"), _IN_EVALUATION] = None
-    """Completions per evaluation problem. None: 1. With `eval_preset`, None means the number of the Reasoning Gym
-    paper."""
+    """Completions per evaluation problem. None: 1 or, with `eval_preset`, as many as in the Reasoning Gym paper."""
     eval_level: Annotated[
         float | Literal["training"] | None,
         BeforeValidator(_read_level),
@@ -249,7 +248,7 @@ class ReasoningSettings(BaseModel):
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes. The size of imported `task_modules` is added."""
+    """Limit for the address space of a worker process, in megabytes, without imported `task_modules`."""
 
     @property
     def generators(self) -> int:
@@ -273,7 +272,7 @@ class ReasoningSettings(BaseModel):
 
     @property
     def reference_deadline_s(self) -> float:
-        """CPU time limit for generating a problem from a reference, in seconds; low, because anybody can send one."""
+        """CPU time limit in seconds for generating a problem from a reference. Low: anybody can send a reference."""
         return self.scoring_deadline_s
 
     @property

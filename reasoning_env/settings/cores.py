@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_WORKERS = 8
-"""Maximum default number of generators, and of verifiers. More are rarely all busy, and each takes 50 to 150 MB."""
+"""Maximum of `default_workers()`. More workers are rarely all busy, and each takes 50 to 150 MB."""
 
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of generators, and of verifiers: half of the cores, from 2 to MAX_WORKERS."""
+    """Return the default number of generators, which is also that of verifiers: half the cores, 2 to MAX_WORKERS."""
     # With a single worker, one slow answer or problem would block all others.
     return max(2, min(MAX_WORKERS, available_cores() // 2))
 

@@ -30,8 +30,8 @@ class SourceTask:
 
     - `release` identifies the version of the task in references; it must not contain a colon.
     - `has_levels` is whether a level changes the task's problems.
-    - `left_out` is why training excludes the task unless the user names it; "" for all other tasks. reasoning-gym's
-      tasks have "", because their declarations contain the reason.
+    - `left_out` is why training excludes the task by default; "" for all other tasks. For reasoning-gym's tasks it is
+      always "", because their declarations contain the reason.
     - `needs_trial`: whether each session generates one problem at its start, to report errors in the task at once.
     """
 
@@ -107,7 +107,7 @@ class Source(ABC):
         return self.scorer(task, params, entry, level, plainly=True).score
 
     def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
-        """Describe the error in a user's parameters in one line; None if a problem can be generated with them."""
+        """Say in one line what is wrong with a user's parameters; None if they can generate a problem."""
         try:
             self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:
@@ -116,5 +116,5 @@ class Source(ABC):
         return None
 
     def describe(self, task: str) -> Mapping[str, Mapping[str, object]]:
-        """Return a task's parameters by name, each with its `default` and, if levels change it, its `levels`."""
+        """Map a task's parameters to their `default` and, if levels change the value, `levels` (values by level)."""
         return {}

@@ -212,7 +212,7 @@ def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None
 
 
 def _parts(returned: Mapping[object, object]) -> dict[str, float]:
-    """Return the numbers besides `score`. Raises ScoreError if there are too many, or if one is not finite."""
+    """Return the numbers other than `score`. Raises ScoreError if there are too many, or if one is not finite."""
     parts = {}
     for name, value in returned.items():
         if name == "score":

@@ -1,6 +1,6 @@
 """Compute the numbers that the page shows about all rollouts of a run.
 
-The TypedDicts become JSON in the page, which `assets/app.js` reads. Memory grows by about half a kilobyte per group.
+In the page, the TypedDicts are JSON, which `assets/app.js` reads. Memory grows by about half a kilobyte per group.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE_OUTCOMES = (*OUTCOMES, OTHER)
 
 
 class Means(TypedDict):
-    """Score and accuracy, each as [mean, low and high end of its 95 % interval], and the share of format failures."""
+    """Score and accuracy, each as [mean, low, high] with the 95 % interval, and the share of format failures."""
 
     score: list[float]
     accuracy: list[float]
@@ -56,11 +56,12 @@ class ShownRow(Means):
     """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
-    """[mean library score, mean score, number of rollouts whose scores differ, number with both scores], or None."""
+    """[mean library score, mean score, number of rollouts whose verifier score and library score differ, number of
+    rollouts with a library score]; None if no rollout has a library score."""
 
 
 class TaskRow(ShownRow):
-    """The numbers of a task. `task` is its position in the page's `tasks`."""
+    """The numbers that the page shows about a task. `task` is the task's position in the page's `tasks`."""
 
     task: int
     same_answer: float | None
@@ -135,8 +136,8 @@ class RunFigures(ShownRow):
     pass_at_k: list[list[float]]
     """[k, pass@k, low and high end of the 95 % interval] for each k."""
     problems: list[list[str | float | None]]
-    """For an evaluation, a list for each problem: [task, index, seed, level, score, reference]. The reference does not
-    include the version of the library."""
+    """[task, index, seed, level, score, reference] for each problem of an evaluation; empty for other runs. The
+    reference does not include the version of the library."""
     problems_left_out: int
 
 
@@ -245,7 +246,7 @@ def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
 
 
 def split_into_points(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
-    """Split groups into 10 to 100 points of consecutive groups; fewer than 10 groups get one point each.
+    """Split consecutive groups into 10 to 100 points of a curve; fewer than 10 groups get one point each.
 
     All points have nearly equal numbers of groups. From 80 groups on, each point has at least eight groups.
     """
@@ -256,7 +257,7 @@ def split_into_points(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigu
 
 
 class Figures:
-    """Collects the page's numbers about one run from its groups.
+    """Computes the page's numbers about one run from the run's groups.
 
     If `keep_problems` is true, the mean score of each problem is kept, to compare evaluations.
     """
@@ -326,7 +327,7 @@ class Figures:
             self.problems[without_release(group.reference)] = ProblemScore.of(group)
 
     def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> RunFigures:
-        """Return the numbers as JSON values. Tasks are given by their positions in `tasks`."""
+        """Return the page's numbers as JSON values. A task is given as its position in `tasks`."""
         number = {task: position for position, task in enumerate(tasks)}
         scored = {task: tally for task, tally in sorted(self.tasks.items()) if tally.completions}
         summary = summarise(scored, categories, {})

@@ -174,8 +174,8 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
     """Return a Series for each training. Rename its evaluations to the training's name and the step.
 
-    A training gets the name of its model. If trainings have the same model, each gets the end of its folder's path. If
-    the folders are equal too, each gets a number.
+    Trainings are named after their models. If two trainings have the same model, all are named after the ends of their
+    folders' paths instead. If two folders are equal too, a number follows each model's name.
     """
     numbers = {id(run): number for number, run in enumerate(runs)}
     found = find_series(runs)
@@ -255,7 +255,7 @@ def _facts(results: Results | None) -> list[list[str]]:
 
 
 def _beside_published(results: Results | None) -> PublishedScores | None:
-    """Return mean scores of published models and the evaluated model on the same tasks; None if none are published."""
+    """Return mean scores of published models and this model on the same tasks; None if no scores are published."""
     if results is None or results["overall"] is None or not results.get("published"):
         return None
     rows = results.get("tasks", {})
@@ -275,7 +275,7 @@ def _is_as_published(row: SummaryRow) -> bool:
 
 
 def _own_scores(row: SummaryRow | None) -> dict[str, float]:
-    """Return the scores of a summary row under the names that the page shows: `as published` and `strict`."""
+    """Return the scores of a summary row by the names that the page shows: `as published` and `strict`."""
     scores: dict[str, float] = {}
     if row is not None and "library_score" in row:
         scores["as published"] = row["library_score"]
@@ -316,7 +316,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, objec
 
 
 def format_marks(thinking: Thinking) -> list[list[str | bool]]:
-    """Return for each thinking format: opening and closing mark, has channels (as in gpt-oss), ignores case."""
+    """Return [opening mark, closing mark, has channels (as in gpt-oss), ignores case] for each thinking format."""
     return [
         [thinking_format.opening, thinking_format.closing, thinking_format.channels, thinking_format.any_case]
         for thinking_format in thinking.formats

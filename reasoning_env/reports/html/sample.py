@@ -19,7 +19,7 @@ Key = tuple[int, str]
 
 @dataclass
 class _KeptGroups:
-    """The kept groups with the same task and outcome. Each group has a random number, and the highest are kept."""
+    """The kept groups with the same task and outcome. Groups with the highest random numbers are kept."""
 
     heap: list[tuple[float, str]] = field(default_factory=list)
     """Random number and JSON of each kept group, as a heap with the lowest number first."""
@@ -31,14 +31,14 @@ class _KeptGroups:
 
 
 class RolloutSample:
-    """A random sample of groups with at most `budget` characters of JSON; all groups, if they fit.
+    """A random sample of groups, together at most `budget` characters of JSON; all groups, if they fit.
 
-    While the sample is too large, the task with the most characters loses a group with its most frequent outcome. So
-    small tasks stay whole, and rare outcomes (such as a timeout) are kept. The sample shows which outcomes occur, but
-    not how often. At least one group of each task of a run is kept.
+    While the sample is too large, the task with the most characters loses a group with its most frequent outcome: the
+    group with the lowest random number. This number depends only on the problem, so runs with the same problems keep
+    the same problems.
 
-    Of the groups with this outcome, the one with the lowest random number is removed. The number depends only on the
-    problem, so runs with the same problems keep the same problems.
+    Small tasks stay whole, and rare outcomes (such as a timeout) are kept. The sample shows which outcomes occur, but
+    not how often. At least one group of each task of a run is kept, even above the budget.
     """
 
     def __init__(self, budget: int) -> None:
@@ -47,7 +47,7 @@ class RolloutSample:
         self._kept: defaultdict[Key, defaultdict[str, _KeptGroups]] = defaultdict(lambda: defaultdict(_KeptGroups))
         self._characters: Counter[Key] = Counter()
         self._largest: list[tuple[int, Key]] = []
-        """A heap of (negative number of characters, task). Entries with an outdated number are ignored."""
+        """A heap of (-characters, task), the largest task first. Entries with outdated characters are ignored."""
         self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
@@ -75,7 +75,7 @@ class RolloutSample:
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
         """Return the outcome under which the sample keeps the group.
 
-        If there are other outcomes than right, partial and wrong, return the rarest of them in the task so far.
+        If the group has outcomes besides right, partial and wrong, return the one that is rarest in the task so far.
         Otherwise return the outcome that all rollouts share, or `mixed` if the rollouts differ.
         """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
