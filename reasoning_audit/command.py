@@ -80,7 +80,7 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
         print_report(report, fails=fails)
     if failure is not None:
         raise ConfigError(
-            f"{output} cannot be written: {failure.strerror}", setting="--output", remedy="name another file"
+            f"{output} cannot be written: {failure.strerror}", setting="--output", remedy="use another file"
         ) from failure
     if not options.json:
         print(f"all numbers: {output}")

@@ -31,9 +31,9 @@ SCORE_ROUNDING = 1e-6
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
-    "a file, opened by sympy's parser": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
-    "a folder, made by a YAML loader": f"!!python/object/apply:os.mkdir ['{CANARY}']",
-    "a folder, made by pickle": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
+    "a file through sympy's parser": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "a folder through a YAML loader": f"!!python/object/apply:os.mkdir ['{CANARY}']",
+    "a folder through pickle": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
     "a socket": "__import__('socket').socket()",
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
@@ -132,7 +132,7 @@ class ContractCheck:
                 continue
             [verdict] = await self.pools.first.score(problem, [other])
             if verdict.score < RIGHT_ANSWER_SCORE:
-                detail = f"the same question has the right answers {other[:40]!r} and {problem.answer[:40]!r}"
+                detail = f"the same question has two right answers: {other[:40]!r} and {problem.answer[:40]!r}"
                 found.append(self.reporter.finding(Defect.CONTRADICTS_QUESTION, detail, problem, problem.answer))
         return found
 
@@ -191,7 +191,7 @@ class ContractCheck:
         for answer, verdict in verdicts.items():
             raw = _raw(verdict)
             if raw is not None and raw > right + SCORE_ROUNDING:
-                detail = f"a changed answer earns {raw:g}, and the right answer {right:g}"
+                detail = f"a changed answer earns {raw:g}, but the right answer earns {right:g}"
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:

@@ -260,7 +260,7 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
     for pair in HEDGES:
         # If even a changed right answer scores as high, the verifier gives partial credit, and a pair shows no defect.
         if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):
-            detail = f"{str(pair[0])!r} and {str(pair[1])!r} earn as much as the right answer alone"
+            detail = f"{str(pair[0])!r} and {str(pair[1])!r} each earn as much as the right answer alone"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)
 
 

@@ -36,7 +36,7 @@ def fragments(question: str) -> dict[str, str]:
         parts[f"the number of {mark} in the question"] = str(question.count(mark))
     listed = next(filter(None, map(LISTED_LINE.fullmatch, lines)), None)
     if listed is not None:
-        parts["the first listed line"] = listed[1].strip()
+        parts["the first item of a numbered list"] = listed[1].strip()
     return {name: part for name, part in parts.items() if part}
 
 

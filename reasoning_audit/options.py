@@ -45,7 +45,7 @@ def add_options(parser: CommandParser) -> None:
         type=_levels,
         default=DEFAULT_LEVELS,
         metavar="LEVEL,LEVEL",
-        help=f"levels from 0 to 1 to audit; {DEFAULTS} stands for reasoning-gym's default parameters (default: "
+        help=f"levels to audit, from 0 to 1; {DEFAULTS} stands for reasoning-gym's default parameters (default: "
         f"{level_names(DEFAULT_LEVELS)})",
     )
     factors = [str(factor) for factor, _ in ROUNDS]
@@ -66,10 +66,10 @@ def add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
-        help="audit your function score(completion, **row) on the rows of the file --rows, instead of tasks; MODULE is "
+        help="instead of tasks, audit your function score(completion, **row) on the rows of the file --rows; MODULE is "
         "an importable name, or the path of a .py file",
     )
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="rows for --score: .jsonl or .parquet")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="file of rows for --score: .jsonl or .parquet")
     parser.add_argument("--gold", metavar="COLUMN", help=f"column of --rows with the right answers (default: {GOLD})")
     add_score_options(parser)
     parser.add_argument(
@@ -106,7 +106,7 @@ def _levels(text: str) -> Sequence[float | None]:
         return [None if level.strip() == DEFAULTS else share(level) for level in text.split(",")]
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"must be numbers from 0 to 1 or {DEFAULTS}, such as {DEFAULTS},0,0.5; got {text!r}"
+            f"must be {DEFAULTS} or numbers from 0 to 1, such as {DEFAULTS},0,0.5; got {text!r}"
         ) from None
 
 

@@ -168,7 +168,7 @@ def _print_table(audits: Sequence[AuditedTask]) -> None:
     print("""
 DRAWS: problems generated for each accepted problem; MOST REJECTED: the most frequent reason for rejecting a problem
 ORACLE: mean score of the right answers; PERTURBED: mean score of right answers with one character changed
-BEST SHORTCUT: the kind of answer without reasoning that scores highest; MEAN: its mean score
+BEST SHORTCUT: the highest-scoring kind of answer made without reasoning; MEAN: the mean score of this kind
 BOUND: highest value of MEAN that passes
 gives away: answers without reasoning are known to score high, so training excludes the task""")
 

@@ -77,10 +77,10 @@ def audit_rows(options: argparse.Namespace) -> Report:
         problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
     except OSError as error:
         fault = f"{options.rows} cannot be read: {describe(error)}"
-        raise ConfigError(fault, setting="--rows", remedy="name a readable file") from error
+        raise ConfigError(fault, setting="--rows", remedy="pass a readable file") from error
     if not any(problem.question for problem in problems):
         print(
-            f"the rows have no column with questions ({', '.join(QUESTION_COLUMNS)}); the audit skips the checks "
+            f"no row has a question (in a column named {', '.join(QUESTION_COLUMNS)}); the audit skips the checks "
             "that need a question",
             file=sys.stderr,
         )
@@ -170,7 +170,7 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
     for number, row in enumerate(rows):
         place = f"row {number + 1} of {printable(str(file))}"
         if not isinstance(row, Mapping):
-            remedy = "correct or remove the row"
+            remedy = "fix or remove the row"
             raise ConfigError(f"{place} cannot be used: {row.problem}", setting="--rows", remedy=remedy)
         if len(problems) == MAX_ROWS:
             break
@@ -179,7 +179,7 @@ def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, n
         entry = json.dumps(dict(row), default=str).encode()
         problems.append(Problem(spec, _question(row), answer, "{}", entry, reference=f"{file}:{number + 1}"))
     if not problems:
-        raise ConfigError(f"{printable(str(file))} has no rows", setting="--rows", remedy="name a file with rows")
+        raise ConfigError(f"{printable(str(file))} has no rows", setting="--rows", remedy="pass a file that has rows")
     return problems
 
 
@@ -197,7 +197,7 @@ def _right_answer_of_row(row: Mapping[str, object], gold: str, place: str) -> st
         raise ConfigError(
             f"{place} has {answer!r:.60} in the column {gold!r}; expected a string or a number",
             setting="--gold",
-            remedy="correct or remove the row",
+            remedy="fix or remove the row",
         )
     return str(answer)
 

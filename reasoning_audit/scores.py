@@ -161,7 +161,9 @@ class TaskAudit:
             if oracle < RIGHT_ANSWER_SCORE:
                 faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
-                faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f} on average, right answers {oracle:.2f}"
+                faults[Probe.PERTURBED] = (
+                    f"on average, changed answers earn {perturbed:.2f}, right answers {oracle:.2f}"
+                )
         return faults
 
     def suspects(self, share: float) -> set[str]:

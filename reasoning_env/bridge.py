@@ -301,7 +301,7 @@ class Bridge:
         changed = changed_settings(before, made_with(self.session.settings, self.session.plan, "problems"))
         if changed:
             logger.warning(
-                "the state was saved with different values of %s; the problems that were unfinished keep these values",
+                "the state was saved with different values of %s; unfinished problems keep the saved values",
                 ", ".join(changed),
             )
 
@@ -338,7 +338,7 @@ class Bridge:
         except ClosedError:
             raise
         except (GenerationError, ScoringError, WorkerError) as error:
-            logger.warning("judging a group failed, so its scores are None: %s", error)
+            logger.warning("a group could not be judged, so its scores are None: %s", error)
             return [None] * len(completions)
 
     async def _evaluation_problems(self) -> list[Problem]:

@@ -290,7 +290,7 @@ class Session(Generic[T]):
         check_subject(subject)
         texts = read_completions(completions)
         if isinstance(subject, Mapping) is not self._scores_rows:
-            judged = "a row" if self._scores_rows else "a problem or a reference"
+            judged = "a row" if self._scores_rows else "a problem or a problem's reference"
             raise ConfigError(f"must be {judged} in this session", setting="subject", got=short(subject))
         if isinstance(subject, Mapping):
             return await self._judge_row(subject, texts)

@@ -152,7 +152,7 @@ def test_judging_raises_on_a_value_that_is_no_problem_reference_or_row(bridge: B
 
 
 def test_bridge_without_a_score_function_raises_if_given_a_row(bridge: Bridge) -> None:
-    with pytest.raises(ConfigError, match="subject: must be a problem or a reference in this session; got "):
+    with pytest.raises(ConfigError, match="subject: must be a problem or a problem's reference in this session; got "):
         bridge.judge({"question": "?"}, [WRONG])
 
 

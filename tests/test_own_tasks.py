@@ -255,21 +255,21 @@ register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
 register_dataset("refused_level", Base, Config, curriculum([1, 2, 3], 0))
 """
 NO_NUMBER = (
-    "the verifier cannot score the task's own answer in the sandbox "
+    "in the sandbox, the verifier cannot score the expected answer "
     "(ValueError: the verifier must return a number from 0 to 1"
 )
 MISTAKES = {
     "unscored": f"{NO_NUMBER}; it returned None)",
     "nan": f"{NO_NUMBER}; it returned nan)",
-    "over": "score_answer returned 2.0 for the task's own answer",
-    "texts": "score_answer returned '1' for the task's own answer",
+    "over": "score_answer returned 2.0 for the expected answer",
+    "texts": "score_answer returned '1' for the expected answer",
     "silent": "'question' is ' '; it must be a string that is not empty",
     "locked": "the entry cannot be pickled",
     "ends": "generation ended two worker processes; the second one ",
-    "hangs": "the verifier cannot score the task's own answer in the sandbox (timeout)",
-    "endsverifier": "the verifier cannot score the task's own answer in the sandbox (crash)",
-    "asserts": "the verifier cannot score the task's own answer in the sandbox (AssertionError)",
-    "explains": "the verifier cannot score the task's own answer in the sandbox (ValueError: first line second line)",
+    "hangs": "in the sandbox, the verifier cannot score the expected answer (timeout)",
+    "endsverifier": "in the sandbox, the verifier cannot score the expected answer (crash)",
+    "asserts": "in the sandbox, the verifier cannot score the expected answer (AssertionError)",
+    "explains": "in the sandbox, the verifier cannot score the expected answer (ValueError: first line second line)",
     "no_levels": "the curriculum has 0 levels of it, so default_level 0 is invalid",
     "no_such_level": "the curriculum has 2 levels of it, so default_level 4 is invalid",
     "refused_level": "the parameters at level 1",
@@ -302,7 +302,7 @@ async def test_broken_user_task_raises_a_one_line_error(task: str, other: Sessio
 async def test_user_verifier_that_reads_a_file_without_permission_raises(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.fork_servers.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
-    with pytest.raises(ConfigError, match=r"own answer in the sandbox .*; a verifier may read only Python's packages"):
+    with pytest.raises(ConfigError, match=r"in the sandbox, .* answer .*; a verifier may read only its module"):
         await check_own_tasks(["outside"], {}, other.pool)
 
 
@@ -312,7 +312,7 @@ async def test_user_task_that_ignores_the_seed_logs_a_warning(
 ) -> None:
     await check_own_tasks(["unseeded", "drawsglobally"], {}, other.pool)
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warning.startswith("these tasks make different problems from the same seed")
+    assert warning.startswith("each of these tasks makes different problems from the same seed")
     assert warning.endswith("for random numbers: unseeded")
 
 
@@ -362,4 +362,4 @@ async def test_error_of_a_user_verifier_is_logged(tmp_path: Path, caplog: pytest
     async with own_session(task_modules=[str(path)], tasks=["raising_letter"]) as session:
         problem = await session.next()
         await session.judge(problem, [RIGHT.format("wrong")] * 2)
-    assert "the verifier of raising_letter raised for all completions" in caplog.text
+    assert "the verifier of raising_letter raised an error for all completions" in caplog.text

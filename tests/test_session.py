@@ -240,7 +240,7 @@ async def test_next_method_raises_if_the_fits_callback_rejects_all_problems(
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
-    with pytest.raises(ConfigError, match="exceed the limit of tokens in each of the first 3 problems"):
+    with pytest.raises(ConfigError, match="in each of the first 3 problems, prompt and expected answer together"):
         await session.next()
 
 

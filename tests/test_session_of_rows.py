@@ -147,7 +147,7 @@ async def test_score_function_that_returns_true_gives_score_1(session: Session[P
         ("text", "ScoreError: the function must return a number from 0 to 1; got '1.0'"),
         (
             "only parts",
-            "ScoreError: the function must return a number, or a mapping with `score`; got one without `score`",
+            "ScoreError: the function must return a number, or a mapping with `score`; got a mapping without `score`",
         ),
         ("infinite part", "ScoreError: 'length' in the mapping must be a finite number; got inf"),
         ("many parts", "ScoreError: the mapping may have at most 32 numbers besides `score`; got 33"),
@@ -252,7 +252,7 @@ async def test_score_function_cannot_read_files_that_it_was_not_granted(
     (tmp_path / "file").write_text("content")
     verdict = await verdict_on(session, "read", path=str(tmp_path / "file"))
     assert verdict.reason is Reason.VERIFIER_ERROR
-    assert "; a verifier may read only Python's packages, its module and --read paths" in str(verdict.error)
+    assert "; a verifier may read only its module, Python's packages and --read paths" in str(verdict.error)
     assert (await verdict_on(session, "variable", name="PATH")).score == 0.0
 
 
@@ -292,7 +292,7 @@ async def test_score_function_defined_in_the_running_script_is_used(tmp_path: Pa
         ("tests.score_functions:skore", "tests.score_functions has no function skore"),
         ("tests.score_functions:NUMBER", "tests.score_functions:NUMBER must be a function; it is 7"),
         ("tests.score_functions:Scorer", "tests.score_functions:Scorer must be a function; it is a class"),
-        ("tests.score_functions:Scorer.score", "Scorer.score is not a function's name"),
+        ("tests.score_functions:Scorer.score", "Scorer.score is not the plain name of a function"),
         ("tests.score_functions:asynchronous", "tests.score_functions:asynchronous is asynchronous"),
         ("tests.score_functions:asynchronous_object", "tests.score_functions:asynchronous_object is asynchronous"),
         ("tests.score_functions:generator", "tests.score_functions:generator is a generator"),
@@ -340,8 +340,8 @@ async def test_error_is_logged_if_the_score_function_raises_for_every_completion
         await session.judge(ROW, ["wrong", "wrong"])
         await session.judge(ROW, ["wrong", "wrong"])
     assert [record.getMessage() for record in caplog.records] == [
-        "the score function raised for all completions of a group, so they score 0 (ValueError: no right in the "
-        "completion); so far, it raised for 75 % of 4 completions"
+        "the score function raised an error for all completions of a group, so they score 0 (ValueError: no right in "
+        "the completion); so far, it raised an error for 75 % of 4 completions"
     ]
 
 

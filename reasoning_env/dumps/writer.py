@@ -156,7 +156,7 @@ class RolloutDumper:
         try:
             line = encode_group(waiting.group, more=waiting.facts)
         except Exception:  # one invalid group must not end the thread
-            logger.exception("dropped a group of the task %s: it cannot be written as JSON", waiting.group.problem.task)
+            logger.exception("dropped a group of %s: the group cannot be written as JSON", waiting.group.problem.task)
             return False
         for pause_s in pauses():
             closing = self._closing  # read before writing, so that one complete attempt follows `close`
@@ -167,7 +167,7 @@ class RolloutDumper:
                     f"cannot write rollouts to {self.folder} ({error}); they stay in memory for now; check the disk"
                 )
             else:
-                self._outage.over(f"rollouts can be written to {self.folder} again")
+                self._outage.over(f"writing rollouts to {self.folder} works again")
                 return True
             if closing:
                 return False

@@ -45,8 +45,8 @@ class OwnVerdicts:
         self._warned_s = now
         total, raised = self.reasons.total(), self.reasons[Reason.VERIFIER_ERROR]
         logger.warning(
-            "%s raised for all completions of a group, so they score 0 (%s); so far, it raised for %.0f %% of %d "
-            "completions",
+            "%s raised an error for all completions of a group, so they score 0 (%s); so far, it raised an error for "
+            "%.0f %% of %d completions",
             verifier,
             errors[0],
             100.0 * raised / total,

@@ -29,15 +29,15 @@ REMARKS: Mapping[str, Remark] = {
     TRUNCATED: Remark(0.10, "were cut off without an answer", "raise the limit, {limit}"),
     HELD_BACK: Remark(
         0.10,
-        "have no text, but an answer in the reasoning that the server returned separately",
-        "the server's reasoning parser puts answers into the reasoning; start the server without it, or with the "
-        "parser of this model",
+        "have an answer only in the reasoning, which the server returned separately",
+        "the server's reasoning parser puts answers into the reasoning; start the server without a parser, or with "
+        "the parser of this model",
     ),
     Reason.NO_TEXT.value: Remark(
         0.10,
         "have no text",
-        "the model ends at once, or the server returns all of its text as reasoning; check the chat template and the "
-        "server's reasoning parser",
+        "the model stops at once, or the server returns the model's whole text as reasoning; check the chat template "
+        "and the server's reasoning parser",
     ),
     Reason.NO_ANSWER.value: Remark(
         0.50,
@@ -52,21 +52,21 @@ REMARKS: Mapping[str, Remark] = {
     Reason.UNCLOSED_ANSWER.value: Remark(
         0.10,
         "have an answer tag that is not closed",
-        "a stop string may end them at `</answer>`; configure the server to include the stop string in its reply",
+        "a stop string may end completions at `</answer>`; configure the server to include the stop string in replies",
     ),
     Reason.REPEATED_ANSWER.value: Remark(
         0.02,
         "give the same answer more than once and therefore score 0",
-        "let `system_prompt` request one pair of answer tags at the end",
+        "in `system_prompt`, request one pair of answer tags at the end of the completion",
     ),
     Reason.SEVERAL_ANSWERS.value: Remark(
         0.10,
         "have several answers",
-        "the model may write its thinking, with answers in it, in an unknown format; set `thinking` to the model's "
-        "format (docs/models.md)",
+        "the model's thinking may contain answers and have an unknown format; set `thinking` to the model's format "
+        "(docs/models.md)",
     ),
     Reason.EMPTY_ANSWER.value: Remark(
-        0.10, "have an empty answer", "the model copies the tags of the prompt; change `system_prompt`"
+        0.10, "have an empty answer", "the model may copy empty answer tags from the prompt; change `system_prompt`"
     ),
     Reason.TOO_LONG.value: Remark(
         0.10, "have an answer that is too long to be judged", "the model puts its reasoning into the answer tags"
@@ -75,7 +75,7 @@ REMARKS: Mapping[str, Remark] = {
         0.02, "were refused", "the model or a filter of the server refuses the questions; read some completions"
     ),
     Reason.VERIFIER_ERROR.value: Remark(
-        0.10, "made the verifier fail", "the task's verifier probably has a bug; `rescore` shows the answers"
+        0.10, "made the verifier fail", "the task's verifier probably has a bug; `report` shows these answers"
     ),
     Reason.TIMEOUT.value: Remark(
         0.02,

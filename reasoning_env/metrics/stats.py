@@ -47,7 +47,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/resident_memory_bytes",
         Kind.NOW,
-        "memory of all workers; shared pages count for each worker",
+        "memory of all workers; a shared page counts once per worker",
         lambda pool: sum(map(_resident_bytes, pool.worker_pids)),
     ),
     Metric("workers/queued_jobs", Kind.NOW, "jobs that wait for a free worker", lambda pool: pool.queued_jobs),
@@ -125,7 +125,7 @@ STREAM: Sequence[Metric[StreamStats]] = (
     Metric(
         "problems/repeated/TASK",
         Kind.COUNT,
-        "served problems whose question had been served before",
+        "problems whose question had been served before",
         lambda stream: stream.repeated,
     ),
     Metric(
@@ -168,7 +168,7 @@ SAMPLER: Sequence[Metric[Mapping[str, TaskReport]]] = (
     Metric(
         "sampler_tasks/TASK/share",
         Kind.NOW,
-        "share of problems that come from the task",
+        "the task's share of the sampled problems",
         lambda tasks: {task: report.share for task, report in tasks.items()},
     ),
     Metric(
@@ -180,7 +180,7 @@ SAMPLER: Sequence[Metric[Mapping[str, TaskReport]]] = (
     Metric(
         "sampler_tasks/TASK/signal_chance",
         Kind.NOW,
-        "estimated chance that the scores of a group differ, by task",
+        "estimated chance that the scores in the task's groups differ",
         lambda tasks: {task: report.signal_chance for task, report in tasks.items()},
     ),
 )

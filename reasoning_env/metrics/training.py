@@ -18,10 +18,8 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "train/mean_level", Kind.MEAN, "level of scored problems; absent if no task has levels", lambda sums: sums.level
     ),
-    Metric("train/mean_prompt_tokens", Kind.MEAN, "tokens of a prompt", lambda sums: sums.prompt_tokens),
-    Metric(
-        "train/mean_completion_tokens", Kind.MEAN_MAX, "tokens of a completion", lambda sums: sums.completion_tokens
-    ),
+    Metric("train/mean_prompt_tokens", Kind.MEAN, "tokens per prompt", lambda sums: sums.prompt_tokens),
+    Metric("train/mean_completion_tokens", Kind.MEAN_MAX, "tokens per completion", lambda sums: sums.completion_tokens),
     Metric(
         "train_groups/OUTCOME",
         Kind.SHARE,
@@ -37,7 +35,7 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "answers/frame/NAME",
         Kind.SHARE,
-        "completions whose answer had formatting that was removed, by kind",
+        "completions from whose answer this kind of formatting was removed",
         lambda sums: _shares(sums.frames, sorted(sums.frames), sums.completions.total()),
     ),
     Metric("time/mean_generation_s", Kind.MEAN_MAX, "seconds to generate a problem", lambda sums: sums.generation_s),

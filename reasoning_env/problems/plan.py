@@ -123,15 +123,15 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
-            "training leaves out these tasks, because they reward policies that do not reason: %s; to train on one "
-            "of them, name it in `tasks`; evaluations include these tasks",
+            "training leaves out %s: these tasks reward policies that do not reason; to train on one of them, name it "
+            "in `tasks`; evaluations include these tasks",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
             extra={"detail": True},
         )
     kept = [name for name in plan.training_tasks if name in reasons]
     if kept:
         logger.info(
-            "`tasks` selects these tasks, so training uses them, although they reward policies that do not reason: %s",
+            "`tasks` selects %s, so training uses these tasks, although they reward policies that do not reason",
             "; ".join(f"{name} ({reasons[name]})" for name in kept),
         )
 
@@ -145,7 +145,7 @@ def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], libra
     if asked is None or not without:
         return
     severity = logging.WARNING if len(without) == len(tasks) else logging.INFO
-    logger.log(severity, "%s does not change these tasks, which have no levels: %s", asked, ", ".join(without))
+    logger.log(severity, "%s does not change tasks without levels: %s", asked, ", ".join(without))
 
 
 async def _check_params(params: Mapping[str, Mapping[str, object]], settings: ReasoningSettings, checker: Pool) -> None:
@@ -154,7 +154,7 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
         raise ConfigError(
             f"{COMPOSITE} combines the other selected tasks and has no parameters of its own",
             setting="task_params",
-            remedy="select the tasks that it should combine",
+            remedy="select the tasks to combine",
         )
     for task, task_params in params.items():
         for name, value in task_params.items():
@@ -296,8 +296,8 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
     unlike = [task for task, each in zip(tasks, tried, strict=True) if not each.is_repeatable]
     if unlike:
         logger.warning(
-            "these tasks make different problems from the same seed, so references and evaluation sets are not "
-            "reproducible; use only random.Random(self.seed + index) for random numbers: %s",
+            "each of these tasks makes different problems from the same seed, so references and evaluation sets are "
+            "not reproducible; use only random.Random(self.seed + index) for random numbers: %s",
             ", ".join(unlike),
         )
 
@@ -321,7 +321,7 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
     for verdict in verdicts:
         if verdict.reason is not Reason.SCORED:
             words = verdict.error or verdict.reason
-            return TrialResult(f"{task}: the verifier cannot score the task's own answer in the sandbox ({words})")
+            return TrialResult(f"{task}: in the sandbox, the verifier cannot score the expected answer ({words})")
     return TrialResult(is_repeatable=again.question == problem.question)
 
 
@@ -415,7 +415,7 @@ def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Pres
     unknown = [name for name in named if name in names and name not in preset.tasks]
     if unknown:
         raise ConfigError(
-            f"the preset {preset.name} has no {', '.join(unknown)}",
+            f"the preset {preset.name} has no problems of {', '.join(unknown)}",
             setting=field,
             remedy="remove the task, or evaluate without a preset",
         )

@@ -88,7 +88,7 @@ class PresetSet(EvaluationSet):
                 failures.add(error)
                 logger.warning("problem %d of %s is left out: %s", number, task, error)
                 if failures.count == MAX_FAILURES:
-                    logger.warning("the remaining problems of %s are left out too", task)
+                    logger.warning("the problems of %s that are not generated yet are left out too", task)
                 return None
             if failures.count < MAX_FAILURES:  # otherwise, the remaining problems are already left out
                 failures.end()

@@ -225,7 +225,8 @@ class Exclusions:
         self._unfit[task] += 1
         if not self._any_fits and self._unfit.total() >= MAX_UNFIT:
             raise ConfigError(
-                f"prompt and expected answer exceed the limit of tokens in each of the first {MAX_UNFIT} problems",
+                f"in each of the first {MAX_UNFIT} problems, prompt and expected answer together exceed the limit of "
+                "tokens",
                 remedy="raise the limit of tokens ({max_token_length})",
             )
         if self._unfit[task] == 1:
@@ -373,7 +374,7 @@ class ProblemStream(Generic[T]):
     def _count_repeat(self, problem: Problem) -> None:
         if self._repeats.add(problem.task, problem.question):
             logger.warning(
-                "%.0f %% of the questions of %s are repeats: the task has few questions; `tasks %s` shows how many",
+                "%.0f %% of the questions of %s are repeats: the task has few questions (see `tasks %s`)",
                 100 * self._repeats.share(problem.task),
                 problem.task,
                 problem.task,

@@ -193,7 +193,7 @@ def _read_yaml(path: Path) -> object:
         raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of them") from error
     except OSError as error:
         fault = f"{path} cannot be read: {error.strerror}"
-        raise ConfigError(fault, setting="--config", remedy="name a readable file") from error
+        raise ConfigError(fault, setting="--config", remedy="pass a readable file") from error
     except UnicodeDecodeError as error:
         fault = f"{path} is not YAML: byte {error.start} is not valid UTF-8"
         raise ConfigError(fault, setting="--config", remedy="save the file as UTF-8") from error

@@ -106,7 +106,7 @@ def option_parser(
     """
     evaluates = command == "evaluate"
     key = "Set the server's key in OPENAI_API_KEY. " if evaluates else ""
-    slurm = "" if evaluates else " `--slurm true` reads the inference servers from Slurm's environment variables."
+    slurm = "" if evaluates else " `--slurm true` takes the servers' addresses from Slurm's environment variables."
     parser = OptionParser(
         prog=f"{program} {command}",
         usage=f"{program} {command}{' [MODEL]' if evaluates else ''} [options]",
@@ -131,7 +131,7 @@ def option_parser(
         parser.add_hidden("--slurm", "slurm")
         parser.add_hidden("--testing", "testing")
     if command != "serve":
-        help_text = "use chat completions only"
+        help_text = "use only chat completions"
         model.add_argument("--chat", action="store_const", const="chat", dest="openai.server_type", help=help_text)
     _add_command_options(parser.add_argument_group("other options"))
     for name in ("task_modules", "checkout", "rewards"):
@@ -197,7 +197,7 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
     _add_setting(model, "env.chat_template", "plain", "for a base model: text completions, no chat template")
     _add_setting(model, "env.eval_temperature", "T", "sampling temperature (default: 0.6)", "--temperature")
     _add_setting(model, "env.eval_max_completion_tokens", "N", "maximum tokens per completion", "--max-tokens")
-    _add_setting(model, "env.max_eval_workers", "N", "problems in flight (default: 16)", "--concurrency")
+    _add_setting(model, "env.max_eval_workers", "N", "maximum problems in flight (default: 16)", "--concurrency")
     _add_setting(problems, "env.eval_tasks", "NAMES", TASKS_HELP, "--tasks")
     _add_setting(
         problems, "env.eval_preset", "NAME", "protocol of the Reasoning Gym paper: rg-easy or rg-hard", "--preset"
@@ -221,7 +221,7 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
         type=share,
         dest="max-failed",
         metavar="SHARE",
-        help="exit with status 1 if over SHARE of the completions failed to arrive",
+        help="exit with status 1 if more than SHARE of the completions failed",
     )
 
 
@@ -243,8 +243,8 @@ def settings_parser(program: str) -> OptionParser:
     parser = OptionParser(
         prog=f"{program} settings",
         usage=f"{program} settings [WORD ...] [options]",
-        description="Print all settings, or search them. Set them in a YAML file (--config FILE) or with the options "
-        "--env.NAME and --openai.NAME of `serve`, `process` and `evaluate`.",
+        description="Print all settings, or search them. You can set them in a YAML file (--config FILE) or with the "
+        "options --env.NAME and --openai.NAME of `serve`, `process` and `evaluate`.",
     )
     parser.add_argument(
         "words", nargs="*", metavar="WORD", help="list only settings whose name or description has all these words"

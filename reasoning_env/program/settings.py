@@ -25,7 +25,7 @@ SettingRow = tuple[str, str, str, str]
 """The name, default, range and meaning of a setting."""
 
 SUBJECTS: Mapping[str, Sequence[str]] = {
-    "Settings that most runs change": (
+    "Settings that most users change": (
         "tasks",
         "task_params",
         "task_weights",

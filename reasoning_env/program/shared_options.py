@@ -36,7 +36,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         "--pass-rate",
         type=pass_rates,
         metavar="LOW..HIGH",
-        help="only problems with a pass rate in this range, as in 0.2..0.8",
+        help="only problems with a pass rate in this range, e.g. 0.2..0.8",
     )
     parser.add_argument(
         "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: maximum rows per question"
@@ -72,7 +72,11 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
     common.add_argument(
         "--task-modules", metavar="NAMES", help="modules with your own tasks: importable names, or paths of .py files"
     )
-    common.add_argument("--checkout", metavar="FOLDER", help="folder with a reasoning_gym package to use instead")
+    common.add_argument(
+        "--checkout",
+        metavar="FOLDER",
+        help="folder with a reasoning_gym package to use instead of the installed package",
+    )
     parser.add_argument("--task_modules", dest="task_modules", help=argparse.SUPPRESS)
 
 
@@ -133,8 +137,8 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         "--thinking",
         choices=NAMES,
         metavar="FORMAT",
-        help=f"format of the model's thinking, such as think or gpt-oss; `settings thinking` lists all (default: "
-        f"{AUTO_FORMAT}, or the value in --config)",
+        help=f"format of the model's thinking, such as `think` or `gpt-oss` (default: {AUTO_FORMAT}, or the value in "
+        "--config); `settings thinking` lists all formats",
     )
 
 
@@ -155,7 +159,7 @@ def warn_without_levels(session: Session[object], tasks: Sequence[str], level: f
     """If a level was requested, print on stderr the tasks that have no levels."""
     without = [task for task in tasks if task not in session.library.adjustable]
     if level is not None and without:
-        print(f"--level has no effect on these tasks, which have no levels: {', '.join(without)}", file=sys.stderr)
+        print(f"--level has no effect on tasks without levels: {', '.join(without)}", file=sys.stderr)
 
 
 async def check_params(
@@ -204,14 +208,14 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
         dest="scoring_deadline_s",
         type=float,
         metavar="SECONDS",
-        help="CPU time limit for scoring a completion (default: 5)",
+        help="CPU time limit for scoring a completion, in seconds (default: 5)",
     )
     parser.add_argument(
         "--memory-mb",
         dest="worker_memory_mb",
         type=int,
         metavar="MB",
-        help="memory limit of a process; the memory that importing the module takes does not count (default: 1024)",
+        help="memory limit of a worker process in MB, not counting the memory for importing the module (default: 1024)",
     )
     parser.add_argument(
         "--read", action="append", default=[], metavar="PATH", help="let the function read this path; repeatable"

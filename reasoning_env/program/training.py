@@ -138,11 +138,11 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "max_batches_offpolicy": AtroposSetting("Maximum batches that may wait for the trainer.", ["serve"]),
     "include_messages": AtroposSetting("Add the messages of each rollout to its group."),
     "custom_thinking_prompt": AtroposSetting("Text to insert before the system prompt."),
-    "num_rollouts_to_keep": AtroposSetting("Groups in wandb's table of rollouts."),
+    "num_rollouts_to_keep": AtroposSetting("Number of groups in wandb's table of rollouts."),
     "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table; -1: all."),
-    "min_batch_allocation": AtroposSetting("Minimum share of a batch for this environment.", ["serve"]),
+    "min_batch_allocation": AtroposSetting("This environment's minimum share of each batch.", ["serve"]),
     "inference_weight": AtroposSetting(
-        "Weight by which concurrent requests are divided among a trainer's environments.", ["serve"]
+        "This environment's weight when a trainer's environments share the concurrent requests.", ["serve"]
     ),
     "eval_handling": AtroposSetting(
         "Training during an evaluation: stopped (STOP_TRAIN, default), limited by `eval_limit_ratio` (LIMIT_TRAIN) or "

@@ -195,7 +195,7 @@ def _check_names(module: str, before: Mapping[str, object], registry: Mapping[st
             )
         elif task.casefold() in known:
             other = known[task.casefold()]
-            raise TaskModuleError(f"{module} registers {task}, which differs from {other} only in case")
+            raise TaskModuleError(f"{module} registers {task}, which differs from {other} only in upper and lower case")
         else:
             known[task.casefold()] = task
 

@@ -121,7 +121,9 @@ class FunctionSource(Source):
         if not entry or not attribute:
             raise TaskModuleError(f"{name} must have the form MODULE:FUNCTION")
         if not attribute.isidentifier():
-            raise TaskModuleError(f"{attribute} is not a function's name; write a function that calls it")
+            raise TaskModuleError(
+                f"{attribute} is not the plain name of a function; write a function that calls {attribute}"
+            )
         module = import_module(entry, folder)
         function = getattr(module, attribute, None)
         if function is None:
@@ -172,7 +174,7 @@ class ScoredRow:
         if isinstance(returned, Mapping):
             if "score" not in returned:
                 raise ScoreError(
-                    "the function must return a number, or a mapping with `score`; got one without `score`"
+                    "the function must return a number, or a mapping with `score`; got a mapping without `score`"
                 )
             self.parts = _parts(returned)
             returned = returned["score"]
@@ -194,7 +196,7 @@ def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None
         if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
             raise TaskModuleError(f"{name} is asynchronous; write a function without `async`")
         if inspect.isgeneratorfunction(called):
-            raise TaskModuleError(f"{name} is a generator; write a function that returns its score")
+            raise TaskModuleError(f"{name} is a generator; write a function that returns the score")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # functions written in C may have no signature

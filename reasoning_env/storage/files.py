@@ -163,7 +163,7 @@ class OutputError(ReasoningEnvError):
     """The file cannot be written, for example because the disk is full. Rows that were written before are intact."""
 
 
-MAKE_ROOM = "free space on the disk, then run the same command again"
+MAKE_ROOM = "make room on the disk, then run the same command again"
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a full disk or an exhausted quota."""
 
@@ -323,7 +323,7 @@ def _open_locked(path: Path, made_with: Mapping[str, object] | None, setting: st
         raise InUseError(
             f"another process is writing to {printable(str(path))}",
             setting=setting,
-            remedy="wait until it ends, or use another file",
+            remedy="wait until the process ends, or use another file",
         )
     return file
 
@@ -333,7 +333,7 @@ def other_settings(path: Path, changed: Iterable[str], setting: str) -> OtherSet
     return OtherSettingsError(
         f"{printable(str(path))} was made with other settings ({printable(', '.join(sorted(changed)))})",
         setting=setting,
-        remedy="name another file, or remove this one",
+        remedy="use another file, or remove this file",
     )
 
 

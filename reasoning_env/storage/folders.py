@@ -64,7 +64,7 @@ def check_writable(folder: Path, setting: str) -> None:
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
         fault = f"{folder} cannot be made, because {nearest} is not a folder"
-        raise ConfigError(fault, setting=setting, remedy="name another folder")
+        raise ConfigError(fault, setting=setting, remedy="use another folder")
     # Make a file, because permission bits let root write everywhere, even below `/proc`, where writing fails.
     try:
         with tempfile.TemporaryFile(dir=nearest):
@@ -72,5 +72,5 @@ def check_writable(folder: Path, setting: str) -> None:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(
-            f"{folder} cannot be written to ({nearest}: {reason})", setting=setting, remedy="name another folder"
+            f"{folder} cannot be written to ({nearest}: {reason})", setting=setting, remedy="use another folder"
         ) from error

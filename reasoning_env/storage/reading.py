@@ -38,7 +38,7 @@ def require_regular(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         kind = FILE_KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
-        raise OSError(errno.EINVAL, f"the path is {kind}, and only regular files are read", str(path))
+        raise OSError(errno.EINVAL, f"the path is {kind}, not a regular file", str(path))
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -157,11 +157,12 @@ def parse_line(line: bytes) -> list[object]:
 
 
 _DECODER = json.JSONDecoder()
-ARRAY_HINT = "a JSON array begins here, and each line must be an object (`jq -c '.[]' FILE` writes such lines)"
+ARRAY_HINT = "a JSON array begins here, but each line must be an object (`jq -c '.[]' FILE` writes such lines)"
 BINARY_HINTS = {
     b"PAR1": "this is a Parquet file; pass the .jsonl file of the same groups instead, or, for `rescore`, give this "
     "file a name that ends in .parquet",
-    b"PK\x03\x04": "this is a zip archive; unpack it first (`unzip FILE`; a log of Inspect: `inspect log dump FILE`)",
+    b"PK\x03\x04": "this is a zip archive; unpack it first (`unzip FILE`; for a log of Inspect AI: "
+    "`inspect log dump FILE`)",
     b"\x1f\x8b": "this is a gzip file; give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "this is a zstd file; unpack it first (`zstd -d FILE`)",
 }
@@ -186,4 +187,4 @@ def wide_text_hint(content: bytes) -> str | None:
         name = "UTF-16"
     else:
         return None
-    return f"the text is {name}, and must be UTF-8 (`iconv -f {name} -t UTF-8 FILE` converts it)"
+    return f"the text is {name}, but must be UTF-8 (`iconv -f {name} -t UTF-8 FILE` converts it)"

@@ -49,7 +49,7 @@ COMPLEX_ARITHMETIC = Task(
     ),
 )
 
-ONE_KIND = "each library level makes only one kind of integral, so each level has few different questions"
+ONE_KIND = "each of the library's levels has only one kind of integral, so few different questions"
 
 INVERSES = {"asin": "sine", "atan": "tangent"}
 
@@ -81,7 +81,7 @@ INTERMEDIATE_INTEGRATION = Task(
                 [0.0, 0.0, 0.2, 0.1, 0.4, 0.0, 0.1, 0.2],
                 [0.0, 0.0, 0.1, 0.0, 0.4, 0.0, 0.1, 0.4],
             ),
-            "each library level makes only one kind of integral, and some kinds have only 18 different answers",
+            "each of the library's levels has only one kind of integral, and some kinds have only 18 different answers",
         ),
         FieldLevels(("min_linear_degree", "max_linear_degree"), ((2, 2), (2, 3), (2, 4)), ONE_KIND),
         FieldLevels(("max_poly_degree",), (3, 3, 3, 4, 5), ONE_KIND),
@@ -130,7 +130,9 @@ SIMPLE_EQUATIONS = Task(
     answer=AnswerRules(numbers.number, result_names=("{variable}", "value of {variable}")),
 )
 
-NOT_CONVEX = "if six or more angles are drawn from 10 to 170 degrees, the remaining angle is mostly 180 degrees or more"
+NOT_CONVEX = (
+    "with six or more sides and random angles of 10 to 170 degrees, the last angle is mostly 180 degrees or more"
+)
 
 
 def _is_not_convex(entry: Entry) -> bool:

@@ -53,7 +53,7 @@ COIN_FLIP = Task(
         ),
     ),
     clarification=added(
-        "the question does not say whether a rounded number is right, and how many digits it needs",
+        "the question does not say whether a rounded number is accepted, or how many digits it needs",
         "Give the exact value, or round it to at least three significant digits.",
         after=" fair coin flips?",
     ),
@@ -171,7 +171,7 @@ NUMBER_SORTING = Task(
             ("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten numbers are too hard for level 0"
         ),
     ),
-    verifier_flaw="the library's verifier accepts a list with nan as sorted",
+    verifier_flaw="the library's verifier accepts a list with nan in place of numbers",
     answer=AnswerRules(notations.numbers),
 )
 

@@ -168,11 +168,11 @@ MODULO_GRID = Task(
         FieldLevels(
             ("max_divisor",),
             (10, 10, 12, 15, 17, 49),
-            "with divisors below 10, a blank cell often has the same content as the cell next to it",
+            "with divisors below 10, a cell to fill in often equals the cell next to it",
         ),
     ),
     options=2,
-    answer_leak="three in four grids are symmetric, so a blank cell has the content of its mirror image",
+    answer_leak="three in four grids are symmetric, so a cell to fill in equals its mirror image",
     answer=A_BOARD,
 )
 
@@ -180,7 +180,9 @@ POOL_MATRIX = Task(
     "pool_matrix",
     "algorithmic",
     levels=(
-        FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "a pool size of 1 changes nothing"),
+        FieldLevels(
+            ("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "with a pool size of 1, the answer is the given matrix"
+        ),
         FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "a 2 by 2 matrix is pooled to one number"),
         FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "a 2 by 2 matrix is pooled to one number"),
     ),
@@ -252,7 +254,9 @@ ROTTEN_ORANGES = Task(
     "rotten_oranges",
     "algorithmic",
     levels=(
-        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "on larger grids, an orange nearly always stays fresh"),
+        FieldLevels(
+            ("min_n", "max_n"), (6, 10, 15, 20, 25), "on larger grids, at least one orange nearly always stays fresh"
+        ),
         FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),
@@ -266,7 +270,9 @@ SPIRAL_MATRIX = Task(
     has_small_pool=True,
     levels=(
         FieldLevels(
-            ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a 2 by 2 spiral only swaps two numbers"
+            ("min_n", "max_n"),
+            ((3, 6), (10, 25), (25, 50), (50, 100)),
+            "in a 2 by 2 matrix, only the last two numbers swap places",
         ),
     ),
     answer=AnswerRules(boards.board, guard=guards.score_equal, library_score=guards.score_without_running),

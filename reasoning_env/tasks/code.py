@@ -16,7 +16,7 @@ BF = Task(
     "code",
     has_small_pool=True,
     question_counts=(4700, 4700, 5300),
-    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has only three difficulties", drawn=True),),
+    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has only three levels of difficulty", drawn=True),),
     faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
     failure=FailureRule((TimeoutError,), "the generated program never ends"),
     answer=AnswerRules(types.text(case_counts=True)),

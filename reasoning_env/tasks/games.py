@@ -82,7 +82,7 @@ JUGS = Task(
         FieldLevels(
             ("num_jugs",),
             (3,),
-            "the library's solutions use only three jugs, and a problem with 6 jugs takes over 10 s to generate",
+            "the library's solutions use only three jugs; a problem with 6 jugs takes over 10 s to generate",
         ),
     ),
     answer=AnswerRules(values.jug_moves, several_right_answers=True),
@@ -165,7 +165,7 @@ KNIGHT_SWAP = Task(
         FieldLevels(
             ("min_nodes", "max_nodes"),
             (10, 11, 12),
-            "the library's config rejects 4 nodes, and a board of 6 to 9 nodes takes up to 4 s to generate",
+            "the library's config rejects 4 nodes; a board of 6 to 9 nodes takes up to 4 s to generate",
         ),
         FieldLevels(
             ("min_pieces", "max_pieces"),
@@ -239,7 +239,7 @@ N_QUEENS = Task(
     question_counts=(7700, 2600, 5500, 2900, 7300, 9600),
     levels=(
         FieldLevels(
-            ("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions, and a 12 x 12 board takes 2 s to generate"
+            ("n",), (7, 8, 8, 9, 10), "a 6 x 6 board has only 4 solutions; a 12 x 12 board takes 2 s to generate"
         ),
         FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "a board of size n has only n queens to remove"),
     ),
@@ -264,7 +264,7 @@ PUZZLE24 = Task(
         FieldLevels(
             ("min_value", "max_value"),
             ((1, 6), (1, 8), (1, 10), (2, 10), (4, 10)),
-            "24 can rarely be computed from numbers up to 5, and never from large numbers only",
+            "24 can rarely be computed from numbers up to 5, and never if all numbers are large",
         ),
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
@@ -319,7 +319,7 @@ RUSH_HOUR = Task(
         FieldLevels(
             ("min_moves", "max_moves"),
             ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
-            "only 23 of the library's boards need 50 moves or more; each level used here has over 2,000 boards",
+            "only 23 of the library's boards need 50 moves or more, too few for a level",
         ),
     ),
     verifier_flaw="the library's verifier accepts moves through other cars and moves of missing cars",
@@ -340,7 +340,7 @@ SOKOBAN = Task(
         FieldLevels(
             ("min_w", "max_w"),
             ((6, 7), (8, 9), (10, 11), (11, 13)),
-            "if all boards have the same width, the generator puts the maximum of 10 boxes on each board",
+            "if all boards have the same width, the generator puts 10 boxes, the maximum, on each board",
         ),
         FieldLevels(
             ("min_h", "max_h"),
@@ -381,7 +381,7 @@ SURVO = Task(
     answer=AnswerRules(boards.board, several_right_answers=True, correction=corrections.correct_survo),
 )
 
-FEWER_PEGS = "with more pegs, a solution needs fewer moves, so more pegs and disks together make problems no harder"
+FEWER_PEGS = "with more pegs, a solution needs fewer moves, so raising both pegs and disks makes problems no harder"
 
 DISK_MOVE = r"(?i:move disk) ?\d+ (?i:from peg) ?\d+ (?i:to peg) ?\d+\.?"
 
@@ -449,7 +449,7 @@ TSUMEGO = Task(
     "tsumego",
     "games",
     question_counts=(None, 3300, None),
-    rejected=(wrong("the expected move captures nothing, or another move captures stones too", _has_other_captures),),
+    rejected=(wrong("the expected move captures nothing, or is not the only move that captures", _has_other_captures),),
     answer_leak="the answer is in the part of the board with the most stones",
     answer=A_TEXT,
 )

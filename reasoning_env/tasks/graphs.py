@@ -12,7 +12,7 @@ from .declaration import A_TEXT, BOTH_OPTIONS, FieldLevels, Task, added, easy, f
 FEW_PREREQUISITES = (
     "with one or two prerequisites per course, a cycle adds so many prerequisites that their number reveals the answer"
 )
-FEW_COURSES = "with five to ten courses and a cycle, often every course has a prerequisite, which reveals the answer"
+FEW_COURSES = "with five to ten courses and a cycle, often every course has a prerequisite; this reveals the answer"
 
 COURSE_SCHEDULE = Task(
     "course_schedule",
@@ -61,7 +61,9 @@ GRAPH_COLOR = Task(
             "a graph of six vertices has so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("a simple colouring that ignores the edges is right", _simple_colouring_is_right, served=0.6),),
+    rejected=(
+        easy("a simple colouring is right, although it ignores the edges", _simple_colouring_is_right, served=0.6),
+    ),
     answer=AnswerRules(values.vertices, several_right_answers=True),
 )
 
@@ -99,7 +101,7 @@ QUANTUM_LOCK = Task(
     levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "difficulties 5 to 10 need equally many button presses"),),
     rejected=(easy("pressing one button repeatedly is a shortest solution", _solved_by_one_button),),
     clarification=added(
-        "the question does not say whether a button that names red can be pressed in green light",
+        "the question does not say whether a button marked `when red` can be pressed in green light",
         "A button that names a color can be pressed only while the light has that color.",
         after="depend on the state of the light.",
     ),

@@ -38,7 +38,7 @@ CIRCUIT_LOGIC = Task(
     answer=A_NUMBER,
 )
 
-EVERY_STEP = "between its two easiest levels, the library raises all three parameters"
+EVERY_STEP = "the library raises all three parameters between its two easiest levels"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
@@ -73,7 +73,7 @@ KNIGHTS_KNAVES = Task(
     ),
     rejected=(
         easy(
-            "the number of claims with `and` reveals that both people have the same role",
+            "the number of claims that contain `and` suggests that both people have the same role",
             _solved_by_conjunctions,
             served=0.5,
         ),
@@ -121,8 +121,8 @@ LIST_FUNCTIONS = Task(
 )
 
 CONCLUDES = (
-    "few or simple premises have no conclusion that needs several of them, large sets of premises are contradictory, "
-    "and a problem with 10 variables takes 0.2 s to generate"
+    "few or simple premises have no conclusion that needs several premises; large sets of premises are "
+    "contradictory; a problem with 10 variables takes 0.2 s to generate"
 )
 
 
@@ -170,7 +170,7 @@ PROPOSITIONAL_LOGIC = Task(
     ),
     rejected=(
         wrong("the premises contradict each other, so every statement follows from them", _is_contradictory),
-        wrong("no conclusion that needs several premises was found", _concludes_nothing),
+        wrong("no conclusion was found that needs several premises", _concludes_nothing),
     ),
     right_answer=_conclude_from_several,
     clarification=added(
@@ -259,7 +259,7 @@ SYLLOGISM = Task(
     ),
     rejected=(wrong("the library's answer is wrong, or depends on whether a class is empty", _needs_members),),
     options=2,
-    answer_leak="the quantifiers of the first premise and the conclusion reveal two thirds of the answers",
+    answer_leak="the quantifiers in the first premise and in the conclusion reveal two thirds of the answers",
     verifier_flaw=BOTH_OPTIONS,
     answer=A_TEXT,
 )

@@ -113,7 +113,7 @@ CALENDAR_ARITHMETIC = Task(
         ),
     ),
     clarification=Clarification(
-        "the question does not say whether the year is a leap year, which of two numbers is the month, or in which "
+        "the question does not say which of two numbers is the month, whether the year is a leap year, or in which "
         "year a span over New Year ends",
         "The year is {not} a leap year. / (month/day/year) / the year of each date",
         _clarify_calendar,
@@ -244,8 +244,8 @@ GSM_SYMBOLIC = Task(
         wrong("the question does not say whether to round half a dollar up", _rounds_half_a_dollar),
     ),
     clarification=Clarification(
-        "the question does not say how long a month is, or whether a sum is owned or spent, or which group of children "
-        "is larger, or what a number counts, or whether probabilities are subtracted or divided",
+        "the question does not say how long a month is, whether a sum is owned or spent, which group of children is "
+        "larger, what a number counts, or whether to subtract or divide probabilities",
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
         "By how many percentage points is it more likely",
         _clarify_story,

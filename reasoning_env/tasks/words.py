@@ -76,7 +76,7 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the library's text has only 14 sentences of 40 to 50 words, and over 160 for each level used here",
+            "the library's text has only 14 sentences of 40 to 50 words, but over 160 sentences for each level here",
         ),
     ),
     clarification=Clarification(
@@ -130,7 +130,11 @@ GROUP_ANAGRAMS = Task(
     ),
     constructor_params=(),
     rejected=(
-        easy("grouping by word length, first letter or group size is right", _simple_grouping_is_right, served=0.35),
+        easy(
+            "a simple grouping is right: by length, by first letter, or in groups of equal size",
+            _simple_grouping_is_right,
+            served=0.35,
+        ),
     ),
     answer=AnswerRules(values.value, several_right_answers=True),
 )
@@ -144,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "the library makes strings that are not isomorphic one letter longer, which a fixed length would reveal",
+            "the library makes strings one letter longer if they are not isomorphic; a fixed length reveals the answer",
         ),
     ),
     options=2,
@@ -198,7 +202,7 @@ LETTER_JUMBLE = Task(
         FieldLevels(
             ("min_word_len", "max_word_len"),
             ((3, 5), (3, 8), (5, 12), (7, 64)),
-            "a word of two letters can only be reversed, and the library's text has too few long words",
+            "a word of two letters can only be reversed; the library's text has too few long words",
         ),
     ),
     clarification=Clarification(
@@ -256,7 +260,7 @@ SENTENCE_REORDERING = Task(
         ),
     ),
     rejected=(
-        wrong("a word occurs twice, and the expected answer puts both side by side", _repeats_word),
+        wrong("a word occurs twice, and the expected answer puts the copies side by side", _repeats_word),
         wrong("a lone punctuation mark or an incomplete sentence makes the word order unclear", _cannot_be_ordered),
     ),
     scores_without_params=True,
@@ -282,7 +286,7 @@ STRING_INSERTION = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((30, 70), (50, 100), (100, 200), (200, 500)),
-            "nine in ten strings of 5 to 20 letters need no insertion",
+            "94 % of strings of 5 to 20 letters need no insertion",
         ),
     ),
     # With the library's lengths (5 to 20 letters), 94 % of the strings need no insertion. With these lengths, 74 %.
@@ -322,7 +326,9 @@ STRING_SPLITTING = Task(
             "with 285 or more machines of each kind, the limit of 1000 rule applications can be too low",
         ),
     ),
-    rejected=(wrong("the library stops too early, unless each conversion is an application", _stops_at_rule_limit),),
+    rejected=(
+        wrong("the library stops too early, unless each conversion counts as applying a rule", _stops_at_rule_limit),
+    ),
     clarification=added(
         "the question does not say whether an application of a rule is one conversion or all possible conversions",
         ONE_CONVERSION,

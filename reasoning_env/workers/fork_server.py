@@ -255,7 +255,7 @@ class ForkServer:
         restrictions = Restrictions(**hello["restrictions"])
         lost = None if at_start is None else at_start.lost(restrictions)
         if lost is not None:
-            raise WorkerError(f"new workers would lack a layer of the sandbox that the first workers had: {lost}")
+            raise WorkerError(f"new workers would lack a sandbox layer that the first workers had: {lost}")
         self.restrictions = restrictions
         return LibraryInfo(
             version=hello["version"],

@@ -205,7 +205,7 @@ class DifficultyMap:
             return f"{COMPOSITE}: {unknown}"
         members = params.get("datasets")
         if not members:
-            return f"{COMPOSITE}: the parameter datasets must list at least one task"
+            return f"{COMPOSITE}: the parameter `datasets` must list at least one task"
         tasks = [name for name in self.configs if name != COMPOSITE]
         for member in members:
             name = member["name"]

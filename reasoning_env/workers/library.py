@@ -286,9 +286,9 @@ class Library(Source):
             dataset = self._datasets.get(task, params, None)
             score = dataset.score_answer(generated.answer, pickle.loads(generated.entry))
         except Exception as error:
-            return f"{task}: the task's score_answer raised an error on the task's own answer ({error_text(error)})"
+            return f"{task}: the task's score_answer raised an error on the expected answer ({error_text(error)})"
         if not isinstance(score, numbers.Real) or not 0.0 <= float(score) <= 1.0:
-            return f"{task}: score_answer returned {score!r} for the task's own answer; return a number from 0 to 1"
+            return f"{task}: score_answer returned {score!r} for the expected answer; return a number from 0 to 1"
         return None
 
     def _resolve(self, task: str, params: Mapping[str, object], level: float | None, *, draw: float = 0.5) -> Resolved:

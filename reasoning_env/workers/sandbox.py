@@ -101,7 +101,7 @@ class Restrictions:
         """Return what the sandbox allows, to append to a verifier's error; "" if something else caused the error."""
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
-                return "; a verifier may read only Python's packages, its module and --read paths, and write no file"
+                return "; a verifier may read only its module, Python's packages and --read paths, and write no file"
             case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
                 return "; a verifier may start no process, open no socket and write no file"
             case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
@@ -279,7 +279,7 @@ def prepare(
         os.close(descriptor)
     of_all = _limits(memory_mb)
     if MOUNTS.exists() and b"hidepid=" in MOUNTS.read_bytes():
-        missing["private memory"] = "/proc has the option hidepid, which would hide workers from the main process"
+        missing["private memory"] = "/proc is mounted with hidepid, which would hide workers from the main process"
     missing |= _try({**of_all, **layers})
     of_all = {name: apply for name, apply in of_all.items() if name not in missing}
     layers = {name: apply for name, apply in layers.items() if name not in missing}
@@ -298,7 +298,7 @@ def _limits(memory_mb: int) -> Layers:
     }
     if sys.platform.startswith("linux"):
         parent = os.getpid()
-        found["kill when the fork server ends"] = lambda: _die_with_parent(parent)
+        found["kill signal when the fork server ends"] = lambda: _die_with_parent(parent)
         found["private memory"] = lambda: _prctl(Prctl.SET_DUMPABLE, 0)
     return found
 
@@ -323,7 +323,7 @@ def _try(layers: Layers) -> dict[str, str]:
         text = report.read()
     _, status = os.waitpid(pid, 0)
     if not text:
-        raise OSError(f"the process that tried the sandbox ended with status {os.waitstatus_to_exitcode(status)}")
+        raise OSError(f"the process that tested the sandbox ended with status {os.waitstatus_to_exitcode(status)}")
     return dict(json.loads(text))
 
 

@@ -310,7 +310,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
             if awake_s is None or not has_slept:
                 awake_s = waited_s
         if cpu_s < limit_s and awake_s is not None and waited_s - awake_s >= max(limit_s, WORKER_STALL_S):
-            raise WorkerAsleep(f"a worker process did nothing but sleep or wait for {waited_s - awake_s:.0f} s")
+            raise WorkerAsleep(f"for {waited_s - awake_s:.0f} s, a worker process only slept or waited")
         has_stalled = waited_s - changed_s > WORKER_STALL_S and not has_slept
         if cpu_s < limit_s and (waited_s > patience_s or has_stalled):
             raise NoCpuTime(f"a worker process received only {cpu_s:.1f} s of processor time in {waited_s:.0f} s")

@@ -184,7 +184,7 @@ def test_results_say_that_the_server_returned_answers_as_reasoning(
 ) -> None:
     assert evaluate(folder, "parsed", "--base-url", url, "--tasks", "exact", "--limit", "2", *words) == 0
     told = "\n".join([capsys.readouterr().out, *caplog.messages])
-    assert "100% of completions have no text, but an answer in the reasoning" in told
+    assert "100% of completions have an answer only in the reasoning" in told
     assert "the server's reasoning parser puts answers into the reasoning" in told
 
 

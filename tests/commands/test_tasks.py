@@ -173,7 +173,7 @@ def test_tasks_command_names_tasks_for_which_the_level_option_has_no_effect(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert tasks_command(["exact,generous", "--level", "0.5"], folder) == 0
-    told = "--level has no effect on these tasks, which have no levels: generous"
+    told = "--level has no effect on tasks without levels: generous"
     assert told in capsys.readouterr().err.splitlines()
 
 

@@ -70,7 +70,7 @@ def full_disk() -> Iterator[dict[str, object]]:
 
 def test_error_about_a_full_disk_says_how_many_rows_are_saved(out: Path) -> None:
     said = (
-        r"out\.jsonl cannot be written \(No space left .*\); the 2 finished rows are still in .*unfinished; free space"
+        r"out\.jsonl cannot be written \(No space left .*\); the 2 finished rows are still in .*unfinished; make room"
     )
     with pytest.raises(OutputError, match=said), unfinished_rows(out, MADE_WITH) as rows:
         write_output(out, {}, full_disk(), None, under_way=rows)

@@ -59,7 +59,7 @@ def test_several_json_objects_on_a_line_are_read(tmp_path: Path, between: bytes)
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_16_dump_raises(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)).decode().encode(encoding))
-    with pytest.raises(DumpFormatError, match=r"line 1: the text is UTF-16, and must be UTF-8 \(`iconv"):
+    with pytest.raises(DumpFormatError, match=r"line 1: the text is UTF-16, but must be UTF-8 \(`iconv"):
         list(stream_groups(tmp_path))
 
 
@@ -77,7 +77,7 @@ def test_error_about_a_binary_dump_file_names_its_format(tmp_path: Path, first_b
 def test_json_array_instead_of_json_lines_raises(tmp_path: Path, indent: int | None) -> None:
     groups = [json.loads(encode_group(passed(number))) for number in (1, 2)]
     (tmp_path / "a.jsonl").write_text(json.dumps(groups, indent=indent))
-    with pytest.raises(DumpFormatError, match="line 1: a JSON array begins here, and each line must be an object"):
+    with pytest.raises(DumpFormatError, match="line 1: a JSON array begins here, but each line must be an object"):
         list(stream_groups(tmp_path))
 
 
@@ -202,7 +202,7 @@ def test_fifo_in_a_dumps_folder_raises_if_strict_and_is_skipped_otherwise(tmp_pa
 
 def test_fifo_as_dump_path_raises(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
-    with pytest.raises(OSError, match="the path is a FIFO, and only regular files are read"):
+    with pytest.raises(OSError, match="the path is a FIFO, not a regular file"):
         stream_groups(tmp_path / "a.jsonl")
 
 

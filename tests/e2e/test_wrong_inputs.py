@@ -211,7 +211,7 @@ FILES = [
     ("audit --items 0", "--items must be between 1 and 10000, and --seed must be at least 0"),
     (
         "audit --levels 9",
-        "--levels: must be numbers from 0 to 1 or defaults, such as defaults,0,0.5; got '9'",
+        "--levels: must be defaults or numbers from 0 to 1, such as defaults,0,0.5; got '9'",
     ),
     ("demo --skill 7", "--skill"),
     ("demo --tasks gcd,nope", "--tasks: there is no task 'nope'"),

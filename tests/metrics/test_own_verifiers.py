@@ -21,8 +21,8 @@ def test_error_of_a_verifier_is_logged_at_most_once_a_minute(caplog: pytest.LogC
     now = 61.0
     verdicts.note("the verifier", [RAISED] * 2)
     assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
-        "so far, it raised for 100 % of 3 completions",
-        "so far, it raised for 90 % of 10 completions",
+        "so far, it raised an error for 100 % of 3 completions",
+        "so far, it raised an error for 90 % of 10 completions",
     ]
 
 

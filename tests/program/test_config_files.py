@@ -54,7 +54,7 @@ def test_error_names_the_unreadable_config_file(tmp_path: Path, name: str) -> No
 def test_config_file_in_utf_16_or_utf_32_raises(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("env: {tasks: gcd}", encoding=encoding)
-    with pytest.raises(ConfigError, match=f"is not YAML: the text is {encoding[:6].upper()}, and must be UTF-8"):
+    with pytest.raises(ConfigError, match=f"is not YAML: the text is {encoding[:6].upper()}, but must be UTF-8"):
         read_config_file(path)
 
 

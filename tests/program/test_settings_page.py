@@ -13,7 +13,7 @@ from reasoning_env.program.training import OF_ATROPOS, OF_SERVER, TrainingSettin
 def test_every_setting_is_listed_under_one_heading() -> None:
     shown = [name for names in SUBJECTS.values() for name in names]
     assert sorted(shown) == sorted([*TrainingSettings.model_fields, *ServerSettings.model_fields])
-    assert len(SUBJECTS["Settings that most runs change"]) == 24
+    assert len(SUBJECTS["Settings that most users change"]) == 24
 
 
 def test_settings_command_shows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:

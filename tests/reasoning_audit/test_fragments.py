@@ -18,7 +18,7 @@ def test_question_is_split_into_fragments() -> None:
     found = fragments(QUESTION)
     assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
     assert (found["the first option"], found["the last option"]) == ("yes", "no")
-    assert found["the first listed line"] == "Begin here"
+    assert found["the first item of a numbered list"] == "Begin here"
     assert found["the number of lines in the question"] == "6"
 
 

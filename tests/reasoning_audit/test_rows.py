@@ -204,7 +204,7 @@ def test_malformed_rows_raise(rows: list[Any], argv: list[str], message: str) ->
 def test_audit_reports_that_rows_have_no_questions(capsys: pytest.CaptureFixture[str]) -> None:
     _write([{"answer": str(number)} for number in range(8)])
     _run("boxed")
-    assert "no column with questions" in capsys.readouterr().err
+    assert "no row has a question" in capsys.readouterr().err
     assert "contradicts_question" not in _findings()
 
 

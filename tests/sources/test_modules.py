@@ -84,7 +84,7 @@ BAD = {
         "raise ValueError(\"Dataset 'gcd' is already registered\")",
         "registers a name that already exists: Dataset 'gcd' is already registered",
     ),
-    "shouts": (REGISTERS.format("GCD"), "registers GCD, which differs from gcd only in case"),
+    "shouts": (REGISTERS.format("GCD"), "registers GCD, which differs from gcd only in upper and lower case"),
     "blank": (REGISTERS.format("a b"), "registers 'a b', but a task name may contain only letters"),
     "colon": (REGISTERS.format("a:b"), "registers 'a:b', but a task name may contain only letters"),
 }

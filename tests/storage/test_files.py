@@ -36,8 +36,8 @@ def test_replace_file_function_does_not_write_through_a_symbolic_link(tmp_path: 
 @pytest.mark.parametrize(
     ("code", "remedy"),
     [
-        (errno.ENOSPC, "free space on the disk, then run the same command again"),
-        (errno.EDQUOT, "free space on the disk, then run the same command again"),
+        (errno.ENOSPC, "make room on the disk, then run the same command again"),
+        (errno.EDQUOT, "make room on the disk, then run the same command again"),
         (errno.EROFS, "remove the cause, then run the same command again"),
         (errno.EACCES, "remove the cause, then run the same command again"),
     ],

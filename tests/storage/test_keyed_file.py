@@ -151,7 +151,7 @@ def test_full_disk_leaves_no_partial_line(reopen: Open, path: Path, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_all", fill)
         with pytest.raises(
-            OutputError, match=r"rows cannot be written \(No space left .*the 1 earlier lines are intact; free"
+            OutputError, match=r"rows cannot be written \(No space left .*the 1 earlier lines are intact; make room"
         ):
             file.append_row("2", {"a": 2})
     assert path.read_bytes() == before
@@ -162,7 +162,7 @@ def test_full_disk_while_writing_the_header_raises(reopen: Open, monkeypatch: py
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files, "replace_file", refuse)
-    with pytest.raises(ConfigError, match=r"--out: .* cannot be used \(No space left .*\); free space on the disk"):
+    with pytest.raises(ConfigError, match=r"--out: .* cannot be used \(No space left .*\); make room on the disk"):
         reopen()
 
 

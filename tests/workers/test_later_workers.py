@@ -194,7 +194,7 @@ SYSTEM_CALLS = {
     "process limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NPROC"),
     SECCOMP: ("", "_prctl", "sandbox.Prctl.SET_SECCOMP"),
     "no_new_privs": ("", "_prctl", "sandbox.Prctl.SET_NO_NEW_PRIVS"),
-    "kill when the fork server ends": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
+    "kill signal when the fork server ends": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
     "private memory": ("", "_prctl", "sandbox.Prctl.SET_DUMPABLE"),
     LANDLOCK: ("", "_landlock_call", "sandbox.Landlock.RESTRICT_SELF"),
     "memory limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_AS"),
@@ -256,7 +256,7 @@ async def test_new_fork_server_raises_if_it_lacks_a_sandbox_layer_that_the_first
     assert pool.fork_servers.current is not None
     kill([pool.fork_servers.current.process.pid])
     await until(lambda: not pool.worker_pids)
-    with pytest.raises(WorkerError, match=r"a layer of the sandbox .*: seccomp \(No memory\)"):
+    with pytest.raises(WorkerError, match=r"a sandbox layer .*: seccomp \(No memory\)"):
         await pool.score(problem, ["3"])
     (failing.package / SECCOMP).unlink()
 

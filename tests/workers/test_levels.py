@@ -207,7 +207,7 @@ def test_checking_task_params_returns_the_error_or_none(
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({}, "composite: the parameter datasets must list at least one task"),
+        ({}, "composite: the parameter `datasets` must list at least one task"),
         ({"members": []}, "composite: there is no parameter 'members'; choose from: datasets"),
         ({"datasets": [{"name": "chain_sun"}]}, "composite: there is no task 'chain_sun'; choose from: chain_sum"),
         ({"datasets": [{"name": "ab", "config": {"size": 3}}]}, "composite: ab: remove size: it cannot be set"),

@@ -39,7 +39,7 @@ def parse_expression(text: str, max_parts: int) -> ast.expr:
     if not EXPRESSION.fullmatch(text):
         raise ExpressionError("only numbers, names, + - * / ** and parentheses are allowed")
     if len(PART.findall(text)) > max_parts:
-        raise ExpressionError(f"the expression has more than {max_parts} numbers, names and signs")
+        raise ExpressionError(f"the expression has more than {max_parts} numbers, names and signs in all")
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:

@@ -256,7 +256,7 @@ class Literal:
     def as_name(self) -> str:
         """Return the string if it is a name or digits; otherwise raise ExpressionError."""
         if not NAME_OR_DIGITS.fullmatch(self._text):
-            raise ExpressionError("the answer contains a string that is neither a name nor a number")
+            raise ExpressionError("the answer contains a string literal that is neither a name nor a number")
         return self._text
 
 

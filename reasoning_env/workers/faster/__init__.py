@@ -44,7 +44,7 @@ class FasterGenerators:
         self._fitting = [faster for faster in possible.values() if fits(faster, folder)]
         others = ", ".join(task for task, faster in possible.items() if faster not in self._fitting)
         self.warnings = (
-            [f"generators of {others} stay slow, because the faster code does not fit this release"] if others else []
+            [f"generators of {others} stay slow, because the faster code does not fit this library"] if others else []
         )
 
     def install(self) -> None:
