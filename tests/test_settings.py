@@ -156,7 +156,7 @@ def test_settings_fingerprint_does_not_depend_on_worker_counts(what: Any, some: 
     ("values", "text"),
     [
         ({"taks": "gcd"}, "taks: there is no such setting; did you mean tasks?"),
-        ({"xyz": 1}, "xyz: there is no such setting; the command `settings` lists all"),
+        ({"xyz": 1}, "xyz: there is no such setting; the command `settings` lists all settings"),
         ({"eval_temperature": "3"}, "eval_temperature: must be at most 2; got '3'"),
         ({"eval_temperature": -1}, "eval_temperature: must be at least 0; got -1"),
         ({"scoring_deadline_s": 0}, "scoring_deadline_s: must be above 0; got 0"),

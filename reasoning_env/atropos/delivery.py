@@ -2,7 +2,7 @@
 
 After a broken connection a request is sent again, so a group may arrive twice. Run-api accepts all groups of a request
 or, with status 422, none. A group is dropped only if run-api refuses the group for good, or if the group cannot be
-written as JSON. Groups that still wait at the end are lost; a resumed run samples their problems again.
+written as JSON. Groups that still wait at the end are lost; a resumed run repeats their problems.
 """
 
 from __future__ import annotations

@@ -128,11 +128,11 @@ class Lifetime:
         await self._run.queue.close()
         waiting = self._run.queue.stats.waiting
         if waiting and self.checkpoints is not None and self.checkpoints.folder is not None:
-            logger.info("%d scored groups were not delivered; the next run samples their problems again", waiting)
+            logger.info("%d scored groups were not delivered; the next run repeats their problems", waiting)
         elif waiting:
             logger.warning(
-                "%d scored groups were not delivered and are lost; set checkpoint_dir to let the next run sample their "
-                "problems again",
+                "%d scored groups were not delivered and are lost; set checkpoint_dir to let the next run repeat their "
+                "problems",
                 waiting,
             )
 

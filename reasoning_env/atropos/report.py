@@ -101,7 +101,7 @@ RUN: Sequence[Metric[Run]] = (
     Metric(
         "inference/ended/WORD",
         Kind.COUNT,
-        "groups dropped because the server aborted a completion, by `finish_reason`; `other`: all after the first 32",
+        "groups dropped because of an aborted completion, by `finish_reason`; `other`: all reasons after the first 32",
         lambda run: run.inference.ended,
     ),
 )

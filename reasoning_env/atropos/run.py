@@ -201,7 +201,7 @@ class Run:
         self.session.drop(problem, reason)
         # An error that ends the run is logged once, when the run ends.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
-        logger.log(level, "dropped a group of %s (%s): %s", problem.task, reason, self._failures.last)
+        logger.log(level, "dropped a group of the task %s (%s): %s", problem.task, reason, self._failures.last)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
         """Mark the problem as done if its group goes to no trainer. `packed` is None for a dropped group."""

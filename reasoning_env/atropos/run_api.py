@@ -286,9 +286,9 @@ class RunApiSession:
                     self._waiting.over(WORKING)
                     return status
                 self._waiting.note(
-                    f"run-api has no state for environment {self.registration.env_id}, which has just registered, "
-                    "probably because all environments have an inference_weight of 0; set it above 0 in at least one "
-                    f"environment (this environment has {self._entry['weight']:.3g})"
+                    f"environment {self.registration.env_id} has just registered, but run-api has no state for it; "
+                    "probably all environments have an inference_weight of 0; set inference_weight above 0 in at "
+                    f"least one environment (this environment has {self._entry['weight']:.3g})"
                 )
                 await asyncio.sleep(next(waits))
 
@@ -362,7 +362,7 @@ class RunApiSession:
         if self._waiting.duration_s >= self.trainer_patience_s:  # a restarted trainer registers within seconds
             remedy = (
                 "; if the trainer has already tried to register, run-api ignored the trainer, because a group had "
-                f"arrived before: call {self._url}/reset_data or restart run-api, then restart the trainer"
+                f"arrived first: call {self._url}/reset_data or restart run-api, then restart the trainer"
             )
         self._waiting.note(
             "waiting for a trainer to register at run-api with a batch size of at least "

@@ -31,7 +31,7 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
 
     folders = [folder for path in options.folders for folder in _evaluations_in(path)]
     if len(folders) < 2:
-        raise ConfigError("name at least two evaluations, or a folder that contains them")
+        raise ConfigError("pass at least two evaluation folders, or a folder that contains evaluation folders")
     evaluations = [read_scores(path) for path in folders]
     first = evaluations[0]
     comparisons = [compare(first, other) for other in evaluations[1:]]
@@ -99,7 +99,7 @@ def _print(comparison: Comparison) -> None:
         )
     missing = comparison.unpaired - 2 * len(different)
     if missing:
-        print(f"\nNot compared, because only one evaluation has a score: {pluralize(missing, 'problem')}")
+        print(f"\nNot compared: {pluralize(missing, 'problem')} with a score in only one evaluation")
     print()
 
 
@@ -114,7 +114,7 @@ def _add_options(parser: CommandParser) -> None:
         nargs="+",
         type=Path,
         metavar="FOLDER",
-        help="folders of evaluations, or a folder that contains them, such as evals",
+        help="evaluation folders, or a folder that contains evaluation folders, such as evals",
     )
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
 

@@ -297,7 +297,7 @@ def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | No
     file, options = given.file, given.options
     if len(file.openai) > 1:
         raise ConfigError(
-            f"`evaluate` works with one inference server, but the configuration files name {len(file.openai)}",
+            f"`evaluate` works with one inference server, but the configuration files list {len(file.openai)} servers",
             setting="--config",
             remedy="use a file with one server, or with the address of a load balancer in front of several",
         )

@@ -113,14 +113,14 @@ def _add_options(parser: CommandParser) -> None:
         dest="num_generators",
         type=int,
         metavar="N",
-        help="number of processes that generate problems (default: half of the cores, 2 to 8)",
+        help="number of processes that generate problems (default: half of the cores, at least 2 and at most 8)",
     )
     parser.add_argument(
         "--verifiers",
         dest="num_verifiers",
         type=int,
         metavar="N",
-        help="number of processes that score, on each node (default: half of the cores, 2 to 8)",
+        help="number of processes that score, on each node (default: half of the cores, at least 2 and at most 8)",
     )
     group = parser.add_argument_group("your own score function instead of reasoning-gym's tasks")
     group.add_argument(
@@ -231,7 +231,7 @@ def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunc
         ray.init(address=address, log_to_driver=False)
     except (ConnectionError, ValueError) as error:
         fault = f"{address}: {str(error).splitlines()[0]}"
-        raise ConfigError(fault, setting="--ray", remedy="start a Ray cluster, or name its address") from error
+        raise ConfigError(fault, setting="--ray", remedy="start a Ray cluster, or pass the address of one") from error
     return RayJudges(settings, score=function)
 
 

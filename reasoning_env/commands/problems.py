@@ -94,8 +94,8 @@ def _add_options(parser: CommandParser) -> None:
         "--levels",
         type=_levels,
         metavar="L,L",
-        help="levels of difficulty from 0 to 1, used in turn, or `random` (default: from --config, or the library's "
-        "defaults)",
+        help="levels of difficulty from 0 to 1, used in turn, or `random` (default: from --config, or the default "
+        "parameters)",
     )
     parser.add_argument("--seed", type=seed, metavar="N", help="seed of the problems (default: from --config, or 42)")
     parser.add_argument(
@@ -104,8 +104,8 @@ def _add_options(parser: CommandParser) -> None:
         type=problem_form,
         default="rows",
         metavar="FORM",
-        help="columns to write: all (`rows`), or those that verl and SkyRL (`verl`) or TRL (`trl`) read (default: "
-        "%(default)s)",
+        help="columns to write. rows: all columns (default); verl: the columns for verl and SkyRL; trl: the columns "
+        "for TRL",
     )
     parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; parts share no questions"
@@ -122,9 +122,9 @@ def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
     """Return the levels of difficulty that the settings choose. Raises ConfigError if they choose a curriculum."""
     if settings.complexity_mode == "curriculum":
         raise ConfigError(
-            "the levels in a file cannot adapt to a model, so complexity_mode must not be curriculum",
+            "the levels in a file cannot adapt to a model, so complexity_mode must not be `curriculum`",
             setting="complexity_mode",
-            remedy="set --levels, such as 0.25,0.5 or random",
+            remedy="set --levels to `random`, or to levels such as `0.25,0.5`",
         )
     return ("random",) if settings.complexity_mode == "random" else (settings.complexity_level,)
 
@@ -136,7 +136,7 @@ def _levels(text: str) -> list[Level]:
         levels: list[Level] = [share(part.strip()) for part in text.split(",")]
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"must be levels from 0 to 1, separated by commas, or random; got {text!r}"
+            f"must be levels from 0 to 1, separated by commas, or `random`; got {text!r}"
         ) from None
     if len(set(levels)) < len(levels):
         raise argparse.ArgumentTypeError(f"must not contain a level twice; got {text!r}")

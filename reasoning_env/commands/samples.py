@@ -96,7 +96,7 @@ def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | Non
         from transformers import AutoTokenizer  # imported here because the import takes seconds
     except ImportError as error:
         raise ConfigError(
-            "needs the package transformers", setting="--tokenizer_name", remedy="run `pip install transformers`"
+            "needs the package `transformers`", setting="--tokenizer_name", remedy="run `pip install transformers`"
         ) from error
     if not Path(name).exists():
         # Without a network this takes 90 s to fail, and the hub's client logs two warnings for each attempt.
@@ -222,7 +222,7 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
     for name, reason in reasons.items():
         if reason:
             print(f"Excluded from training unless you name the task: {name} ({reason})")
-    print("`tasks NAME` shows complete samples, and `tasks NAME --prompt` the whole prompt that the model receives.")
+    print("`tasks NAME` shows complete samples. `tasks NAME --prompt` shows the whole prompt that the model receives.")
 
 
 def _first_words(sample: Sample) -> str:

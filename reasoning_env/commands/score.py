@@ -74,7 +74,7 @@ async def _judge(session: Session[Problem], options: argparse.Namespace, text: s
         if ":" in options.task:
             if options.params or options.level is not None:
                 raise ConfigError(
-                    "a reference always contains the parameters and the level", remedy="omit --params and --level"
+                    "a reference contains the problem's parameters and level", remedy="omit --params and --level"
                 )
             problem = await session.remake(options.task)
             [verdict] = await session.judge(problem, [text])

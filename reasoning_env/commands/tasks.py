@@ -29,15 +29,15 @@ def _add_options(parser: CommandParser) -> None:
         type=_names_or_reference,
         metavar="NAME",
         help="show samples of these tasks: names, globs (`*_sorting`) or categories (`games`), separated by commas; "
-        "case does not matter. For the reference of a problem, show that problem. Default: a table of all tasks",
+        "case does not matter. Given a problem's reference, show this problem. Default: a table of all tasks",
     )
     parser.add_argument("--prompt", action="store_true", help="show the whole prompt that the model receives")
     parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: use this system prompt")
     parser.add_argument(
         "--tokenizer_name",
         metavar="MODEL",
-        help="with --prompt: show the exact text for this model (a folder, or a name on the Hugging Face hub), and its "
-        "number of tokens",
+        help="with --prompt: show the exact prompt for this model (a folder, or a name on the Hugging Face hub), and "
+        "the prompt's number of tokens",
     )
     parser.add_argument(
         "--chat_template",
@@ -55,8 +55,8 @@ def _add_options(parser: CommandParser) -> None:
         "--samples",
         type=at_least_one,
         metavar="N",
-        help="number of samples per task, at --level if given, else at reasoning-gym's defaults (default: one sample "
-        "at the defaults, and one at each of the levels 0, 0.5 and 1)",
+        help="number of samples per task (default: one; without --level and --prompt, also one at each of the levels "
+        "0, 0.5 and 1)",
     )
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

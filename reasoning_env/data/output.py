@@ -49,7 +49,7 @@ def unfinished_rows(
     def read(key: str, line: bytes) -> None:
         row = parse_json(line)
         if not isinstance(row, dict) or not key.isdecimal():
-            raise ValueError("the line must be a JSON object whose `key` is a number")
+            raise ValueError("the line must be a JSON object with a number in the field `key`")
         on_row(row)
 
     rows = KeyedFile(unfinished_path(out), made_with, setting=OUT_OPTION, on_line=read)

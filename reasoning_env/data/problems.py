@@ -421,7 +421,7 @@ async def write_problems(
 def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
     """Add a stored row's question, and its task's progress, to `earlier`. Raises ValueError for an invalid row."""
     if not isinstance(row.get("row"), dict | None):
-        raise ValueError("`row` must be a mapping of columns")
+        raise ValueError("`row` must map column names to values")
     if "progress" in row:
         progress = TaskProgress.read(row["progress"])
         earlier.progress[progress.task] = progress

@@ -48,7 +48,7 @@ class Selection:
 EVERYTHING = Selection()
 _NOT_CHOSEN: Mapping[Keep, str] = {
     Keep.ALL: "",  # unused, because every completion is kept
-    Keep.BEST: "not the best completion of the group, or all scores of the group are 0",
+    Keep.BEST: "another completion of the group was kept, or all completions scored 0",
     Keep.CORRECT: "not correct",
     Keep.PAIRS: "the group has no other completion to form a pair with",
 }

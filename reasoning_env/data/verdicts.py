@@ -169,13 +169,13 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
         return request
     task = request.reference.task
     if task not in {task.name for task in session.library.tasks}:
-        return left_out_row("this installation lacks the task that the reference names", task)
+        return left_out_row("this installation lacks the task of the row's reference", task)
     try:
         found = await _verdicts(session, request)
     except InvalidReferenceError as error:
-        return left_out_row("this installation generates another question than the reference names", error.problem)
+        return left_out_row("this installation generates another question from the row's reference", error.problem)
     except GenerationError as error:
-        return left_out_row("this installation cannot generate the problem that the reference names", str(error))
+        return left_out_row("this installation cannot generate the problem of the row's reference", str(error))
     if found is None:
         return {"scores": None, "reasons": None, "pass_rate": None}
     return {

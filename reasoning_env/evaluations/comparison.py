@@ -165,7 +165,7 @@ def read_scores(path: Path) -> RunScores:
     for each in damage:
         logger.warning("%s", each)
     if not problems:
-        nothing = f"{samples} contains no problem that has both a scored completion and a reference"
+        nothing = f"{samples} contains no problem with a scored completion and the field `reference`"
         raise ConfigError("; ".join([nothing, *map(str, damage[:1])]))
     return RunScores(path, results, problems)
 

@@ -39,7 +39,7 @@ def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
     `typed` has the names of the settings on the command line.
     """
     if settings.eval_preset is not None and "env.eval_seed" in typed:
-        raise ConfigError("a preset has its own seeds", setting="eval_seed", remedy="remove the seed or {eval_preset}")
+        raise ConfigError("a preset has its own seeds", setting="eval_seed", remedy="omit {eval_seed} or {eval_preset}")
 
 
 def without_effect(settings: ReasoningSettings) -> set[str]:
@@ -133,7 +133,7 @@ def find_differences(session: EvaluatingSession, sampling: Sampling, sent: SentR
     if sampling.token_limit < MAX_COMPLETION_TOKENS + 1024:
         found.append(
             f"prompt and completion together have at most {sampling.token_limit} tokens here; in the published "
-            f"runs, a completion without its prompt had up to {MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
+            f"runs, the completion alone had up to {MAX_COMPLETION_TOKENS}: {NOT_COMPARABLE}"
         )
     if sampling.max_completion_tokens != MAX_COMPLETION_TOKENS and TOKEN_LIMIT not in refused:
         found.append(

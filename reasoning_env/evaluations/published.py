@@ -79,13 +79,13 @@ def remarks_on(
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym {library.version} is installed; which tasks have changed since the published runs is known "
+            f"reasoning-gym {library.version} is installed; the tasks that changed since the published runs are known "
             f"only for version {preset.library}"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):
         yield f"temperature is {temperature:g}; the published runs used {PUBLISHED_TEMPERATURE:g}"
     if plan.samples_per_task != PRESET_SIZE:
-        yield f"this evaluation has {plan.samples_per_task} problems a task, but the published ones have {PRESET_SIZE}"
+        yield f"this evaluation has {plan.samples_per_task} problems per task, the published runs have {PRESET_SIZE}"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)
     if missing:
         yield f"the installed reasoning-gym lacks the tasks {', '.join(sorted(missing))}"

@@ -305,8 +305,8 @@ class Evaluation:
             )
             return f"The results are in {folder}{failed}{missing}."
         if not self._folder.samples:
-            return "No problem was evaluated, and no folder is kept."
-        return f"Saved the results of {done} of {problems} problems in {folder}. Run the command again for the others."
+            return "No problem was evaluated, so the folder was removed."
+        return f"{folder} has the results of {done} of {problems} problems. Run the command again for the others."
 
     def _write(self, result: EvaluatedProblem) -> DumpedGroup:
         spec = result.group.problem.spec

@@ -51,8 +51,8 @@ def print_results(results: Results) -> None:
     tokens = "; TOKENS: mean tokens of a completion" if TOKENS in columns else ""
     print(f"""
 SCORE: mean score; RIGHT: share of completions that score 0.99 or more{tokens}
-95 %: interval over problems (bootstrap; Clopper-Pearson if all problems score the same)
-The last rows are unweighted means over tasks, with intervals over tasks""")
+95 %: confidence interval, clustered by problem (bootstrap; Clopper-Pearson if all problems score the same)
+The last rows are unweighted means over tasks, with intervals clustered by task""")
     if len(names) < len(results["tasks"]):
         print(f"\nThe worst {MAX_TASKS} of {len(results['tasks'])} tasks; results.json and `report` show all tasks.")
     if results.get("published"):
@@ -114,7 +114,7 @@ def _describe_change(name: str, change: ParameterChange, parameters: Mapping[str
     if change["sent"] is not None:
         return f"{name} was sent as {as_sent}, not {requested}"
     some = "some " if any(value is not None for value in parameters.get(name, ())) else ""
-    return f"{some}requests were sent without {name} ({requested} was requested): the server refused this parameter"
+    return f"{some}requests were sent without {name} (the setting is {requested}): the server refused this parameter"
 
 
 def describe_models(sent: SentRequests, requested: str) -> list[str]:
@@ -244,8 +244,8 @@ def _print_published(results: Results, overall: SummaryRow, published: Mapping[s
     print()
     print_table([TASK_HEADING, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
-YOURS: scores by the library's own verifier for the last answer of a completion, as in the published runs
-{COMPARABLE}: mean over the tasks that have not changed since the published runs; the columns are sorted by this row
+YOURS: your model's scores as in the published runs: the library's verifier scores each completion's last answer
+{COMPARABLE}: mean over the tasks without ~ and +; the columns are sorted by this row
 ~  the questions have changed since the published runs    +  only the library's verifier has changed""")
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")

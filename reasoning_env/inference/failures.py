@@ -287,7 +287,7 @@ def _explain_status(status: int | None) -> tuple[FailureKind, str]:
         case 500:
             return FailureKind.ABSENT, "see the server's log"
         case 502 | 504:
-            return FailureKind.ABSENT, "start the inference server behind the proxy at {openai.base_url}"
+            return FailureKind.ABSENT, "start the inference server, because only a proxy answers at {openai.base_url}"
         case 503:
             return FailureKind.ABSENT, "wait until the server has loaded its model"
         case int() if status < 400:

@@ -132,7 +132,7 @@ class Refusals:
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):
             names = ", ".join(sorted(self._left_out))
-            self._log(f"the server refuses {names}: requests omit {names}, and the server's default applies")
+            self._log(f"the server refuses {names}, so requests now omit {names}, and the server's default applies")
         limit = next((sent[name] for name in LIMIT_NAMES if name in sent), None)
         if self._limit_name is None:
             self._log("the server has no parameter for a token limit: its own limit ends completions")
@@ -200,7 +200,7 @@ class Refusals:
         if self._stream != "auto" or "stream" in sent or not STREAM_WORD.search(message):
             return False
         if not self._asks_for_events:
-            logger.info("the server only supports streaming (%s), so requests now stream", printable(message, 200))
+            logger.info("the server supports only streaming (%s), so requests now stream", printable(message, 200))
         self._asks_for_events = True
         return True
 
@@ -225,7 +225,7 @@ class Refusals:
             return False
         if not self._system_in_question:
             logger.warning(
-                "the server refuses the system message (%s): requests now have the message in front of the question",
+                "the server refuses the system message (%s), so the text of the message now precedes the question",
                 printable(message, 200),
             )
         self._system_in_question = True

@@ -285,7 +285,7 @@ class ServedModel:
         kind = self.reply_kind if len(completers) > 1 else None
         reply = await chosen.complete(prompt, n, sampling, self._options, kind=kind, reply_s=timeouts.reply_s)
         if kind is None:
-            assert chosen.format is not None, "internal error: the request did not detect the format of the server"
+            assert chosen.format is not None, "internal error: the server's reply format is still unknown"
             kind = chosen.format.kind
         stops = self._options.stops(kind)
         received = await make_rollouts(

@@ -33,7 +33,8 @@ async def compare_tokenizers(completers: Sequence[Completer], layout: ChatFormat
         if not _reads_alike(ours, theirs):
             raise ConfigError(
                 f"{layout.name!r} is not the tokenizer of the inference server at {completer.address}: the server "
-                f"splits a test text into {_summarize_tokens(theirs)}, this tokenizer into {_summarize_tokens(ours)}",
+                f"splits a test text into {_summarize_tokens(theirs)}, and this tokenizer splits the text into "
+                f"{_summarize_tokens(ours)}",
                 setting="env.tokenizer_name",
                 remedy="name the tokenizer of the model that the server serves",
             )

@@ -279,7 +279,7 @@ class _StreamCallback(TrainerCallback):
         if limit is not None and _has_learned_positions(model, limit):
             # Observed: GPT-2 learned nothing from 18,000 completions of two tasks, but did learn from one task.
             logger.warning(
-                "the model has learned position embeddings (like GPT-2), and TRL pads prompts on the left without "
+                "the model uses learned position embeddings (as GPT-2 does), and TRL pads prompts on the left without "
                 "`position_ids`. With prompts of different lengths such a model learns almost nothing. Use a model "
                 "with rotary position embeddings, or pass `position_ids` (docs/trainers.md, TRL)"
             )

@@ -116,8 +116,8 @@ class BodyReader:
         except TooManyValuesError:
             raise Refused(
                 413,
-                f"the body has more than {self._max_values} JSON values, the limit for {self._limits.max_texts} "
-                "completions (--max-texts)",
+                f"the body has more than {self._max_values} JSON values, the maximum with --max-texts "
+                f"{self._limits.max_texts}",
             ) from None
         except ValueError as error:
             raise Refused(400, f"the body is not a valid request: {error}") from None

@@ -156,6 +156,6 @@ def judge_token() -> str | None:
         raise ConfigError(
             "the token must not begin or end with whitespace, and must not contain control characters",
             setting=TOKEN_VARIABLE,
-            remedy="remove these characters; to read a file without its line end, use $(cat FILE) in a shell",
+            remedy="remove these characters; in a shell, $(cat FILE) drops a file's final line breaks",
         )
     return token

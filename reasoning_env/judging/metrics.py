@@ -57,7 +57,7 @@ JUDGE: Sequence[Metric[JudgeMetrics]] = (
     Metric(
         "judge/faults",
         Kind.COUNT,
-        "infrastructure errors while judging; they never give a verdict",
+        "infrastructure errors while judging, never counted as verdicts",
         lambda judge: judge.faults,
     ),
     Metric(

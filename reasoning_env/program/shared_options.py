@@ -124,7 +124,7 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         help="seed of the problem in reasoning-gym (default: %(default)s)",
     )
     parser.add_argument(
-        "--level", type=share, metavar="L", help="difficulty from 0 to 1 (if omitted: reasoning-gym's defaults)"
+        "--level", type=share, metavar="L", help="difficulty from 0 to 1 (if omitted: the default parameters)"
     )
     parser.add_argument(
         "--params",

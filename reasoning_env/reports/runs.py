@@ -68,11 +68,11 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
         try:
             of_path = _runs_of(path)
         except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {describe(error)}", remedy="name a readable path") from error
+            raise ConfigError(f"{path} cannot be read: {describe(error)}", remedy="pass a readable path") from error
         if not of_path:
             raise ConfigError(
                 f"{path} contains no dumps and no evaluation: it has no .jsonl or .jsonl.gz files",
-                remedy="name a folder of dumps or evaluations, or a file that `process` wrote",
+                remedy="pass a folder of dumps or evaluations, or a file that `process` wrote",
             )
         for run in of_path:
             run.files = [file for file in run.files if real_path(file) not in files_seen]

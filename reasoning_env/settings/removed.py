@@ -32,7 +32,7 @@ _EVALUATION_SET = "the evaluation set is generated, not downloaded"
 
 REMOVED: Mapping[str, Removed] = {
     "strict_rewards": Removed(
-        "set {rewards} to strict instead of true, or to plain instead of false",
+        "set {rewards} to `strict` instead of `true`, or to `plain` instead of `false`",
         now=lambda value: {} if value is None else {"rewards": "strict" if value else "plain"},
     ),
     "max_answer_bytes": Removed("remove it; the limit is always 20,000 bytes, and longer answers score 0", 20_000),
@@ -53,13 +53,13 @@ REMOVED: Mapping[str, Removed] = {
     "exclude_gameable": Removed(
         "remove it; to train on tasks that are excluded by default, name them in {tasks}", True
     ),
-    "lenient_answers": Removed("remove it; formatting of answers is ignored unless {rewards} is library", True),
+    "lenient_answers": Removed("remove it; formatting of answers counts only if {rewards} is `library`", True),
     "eval_params": Removed(
-        "set {eval_level} to training, to evaluate with the parameters of training",
+        "to evaluate with the parameters of training, set {eval_level} to `training`",
         now=lambda value: {"eval_level": "training"} if value == "training" else {},
     ),
-    "fast_generators": Removed("remove it; fast generators are always used and make the same problems", True),
-    "stop_after_answer": Removed("remove it; completions end after the answer if {chat_template} is plain"),
+    "fast_generators": Removed("remove it; fast generators are always used and make the library's problems", True),
+    "stop_after_answer": Removed("remove it; completions end after the answer if {chat_template} is `plain`"),
     "calm_garbage_collector": Removed("remove it; the garbage collector is always tuned", True),
     "metrics_host": Removed("set {metrics_port} to HOST:PORT", "127.0.0.1"),
     "dataset": Removed(f"{_EVALUATION_SET}; select its tasks with {{tasks}} and {{eval_tasks}}"),
@@ -69,7 +69,7 @@ REMOVED: Mapping[str, Removed] = {
 
 
 UNUSED: Mapping[str, str] = {
-    "debug_logging": "to log each item, call logging.getLogger('reasoning_env').setLevel(logging.DEBUG)",
+    "debug_logging": "for debug messages, call logging.getLogger('reasoning_env').setLevel(logging.DEBUG)",
     "suppress_base_env_logs": "Atropos' loggers are set to WARNING; change their levels with Python's logging",
 }
 """Settings of the upstream environment that are accepted without effect, each with what to do instead."""
@@ -80,7 +80,7 @@ def unknown_setting(name: str, fields: Collection[str], section: str = "") -> Co
     if name in REMOVED and section != "openai.":
         instead = REMOVED[name].instead.replace("{", f"{{{section}")
         return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=instead)
-    remedy = did_you_mean(name, fields) or "the command `settings` lists all"
+    remedy = did_you_mean(name, fields) or "the command `settings` lists all settings"
     return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
 
 

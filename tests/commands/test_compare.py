@@ -81,7 +81,7 @@ def test_compare_command_compares_all_evaluations_in_a_given_folder(write: Write
 
 
 def test_comparing_a_single_evaluation_raises(write: Write) -> None:
-    with pytest.raises(ConfigError, match="name at least two evaluations, or a folder that contains them"):
+    with pytest.raises(ConfigError, match="pass at least two evaluation folders, or a folder that contains"):
         compare_command([str(write("a", {"task": [1.0]}))], Path())
 
 
@@ -217,7 +217,7 @@ def test_comparing_evaluations_that_lack_problem_references_raises(write: Write)
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(
         ConfigError,
-        match=rf"{second}/samples.jsonl contains no problem that has both a scored completion and a reference",
+        match=rf"{second}/samples.jsonl contains no problem with a scored completion and the field `reference`",
     ):
         compare_command([str(first), str(second)], Path())
 

@@ -107,7 +107,7 @@ def test_results_table_says_that_the_server_refused_the_temperature_of_the_prese
     words = ["--base-url", f"{server.url}/v1", "--preset", "rg-hard", "--tasks", "gcd", "--limit", "1"]
     assert evaluate_command(["m", *words], folder=tmp_path) == 0
     table = capsys.readouterr().out
-    said = "Not as published: requests were sent without temperature (0.6 was requested): the server refused this"
+    said = "Not as published: requests were sent without temperature (the setting is 0.6): the server refused this"
     assert said in table
     assert "Not as requested" not in table
 
@@ -120,7 +120,7 @@ def test_results_table_lists_refused_parameters_and_the_model_named_in_the_repli
     words = ["--base-url", f"{server.url}/v1", "--tasks", "exact", "--limit", "2"]
     assert evaluate_command(["m", *words], folder=folder) == 0
     table = capsys.readouterr().out
-    assert "Not as requested: requests were sent without temperature (0.6 was requested)" in table
+    assert "Not as requested: requests were sent without temperature (the setting is 0.6)" in table
     assert "Not as requested: the requested model is m, but the server's replies name m-2026-01-01." in table
 
 
@@ -128,7 +128,7 @@ def test_report_page_lists_refused_parameters(server: RefusingServer, evaluate: 
     server.refuse = refuse_temperature
     evaluate()
     [run] = report(Path("evals"))["runs"]
-    said = "requests were sent without temperature (0.6 was requested): the server refused this parameter"
+    said = "requests were sent without temperature (the setting is 0.6): the server refused this parameter"
     assert ["not as requested", said] in run["facts"]
 
 

@@ -87,9 +87,9 @@ def test_rescore_command_leaves_out_rollouts_whose_problem_cannot_be_made_again(
     result = rescore(dumped(*lines))
     assert result["tasks"] == []
     assert {reason: facts["first_row"] for reason, facts in result["left_out"].items()} == {
-        "this installation generates another question than the reference names": 1,
+        "this installation generates another question from the row's reference": 1,
         "the row has no reference": 2,
-        "this installation cannot generate the problem that the reference names": 3,
+        "this installation cannot generate the problem of the row's reference": 3,
     }
     altered, _, broken = (facts["first"] for facts in result["left_out"].values())
     assert altered.startswith("the problem of this reference now has a different question; ")

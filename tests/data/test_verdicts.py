@@ -130,7 +130,7 @@ async def test_rows_skipped_for_the_same_reason_are_counted_together(
     path = write(tmp_path / "a.jsonl", *rows, {"reference": problem.reference, "completion": "none"})
     card = await rescore(path, tmp_path / "b.jsonl")
     assert card["left_out"] == {
-        "this installation lacks the task that the reference names": {
+        "this installation lacks the task of the row's reference": {
             "rows": 3,
             "first_file": str(path),
             "first_row": 1,

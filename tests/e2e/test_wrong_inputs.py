@@ -145,7 +145,7 @@ SERVERS = [
     ("serve --config two_servers.yaml", "openai.timeout: must be a whole number; got 'soon'"),
     (
         "evaluate m --config two_servers.yaml",
-        "--config: `evaluate` works with one inference server, but the configuration files name 2",
+        "--config: `evaluate` works with one inference server, but the configuration files list 2 servers",
     ),
     ("process --config misspelt_server.yaml", "openai.base_ulr: there is no such setting; did you mean base_url"),
     ("process --config secret.yaml", "openai.api_key: "),

@@ -47,7 +47,7 @@ async def test_permanent_server_fault_at_start_raises(make_env: MakeEnv, server:
 @pytest.mark.parametrize(
     ("kind", "has_trainer", "level", "said"),
     [
-        ("auto", True, "INFO", "tokens and log-probabilities as sampled"),
+        ("auto", True, "INFO", "sampled tokens and their log-probabilities"),
         ("openai", False, "INFO", "text only"),
         ("openai", True, "WARNING", r"the trainer must compute .* itself\. To get exact tokens, serve .* `vllm serve`"),
     ],

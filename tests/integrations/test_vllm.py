@@ -353,7 +353,7 @@ def serve(processes: Processes, folder: Path, servers: Servers, request: pytest.
 def test_trainer_gets_the_sampled_tokens_and_logprobs(serve: Any, model: Any, name: str) -> None:
     serving = serve(name)
     serving.take(4)
-    assert "tokens and log-probabilities as sampled" in serving.environment.stderr
+    assert "sampled tokens and their log-probabilities" in serving.environment.stderr
     for group in serving.groups:
         rows = zip(group["tokens"], group["masks"], group["inference_logprobs"], strict=True)
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE

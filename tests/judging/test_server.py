@@ -181,7 +181,7 @@ def test_no_completion_is_found_behind_a_blank_prompt() -> None:
 async def test_request_returns_422_if_its_query_does_not_contain_the_prompt(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
-    assert "query 0 does not contain the end of prompt 0" in await error_of(reply)
+    assert "query 0 lacks the last characters of prompt 0" in await error_of(reply)
 
 
 async def test_health_route_returns_503_if_no_verifier_is_alive() -> None:
@@ -577,8 +577,8 @@ async def test_reply_that_nobody_reads_times_out(judge: Judge, monkeypatch: pyte
             {"ref": REFERENCE, "texts": [""] * 4097},
             "'texts' has 4097 entries; the limit is 4096 (--max-texts)",
         ),
-        ("/score", {"ref": REFERENCE, "texts": [""] * 1_000_000}, "the limit for 4096 completions (--max-texts)"),
-        ("/score", {"ref": REFERENCE, "texts": [[]] * 1_000_000}, "the limit for 4096 completions (--max-texts)"),
+        ("/score", {"ref": REFERENCE, "texts": [""] * 1_000_000}, "the maximum with --max-texts 4096"),
+        ("/score", {"ref": REFERENCE, "texts": [[]] * 1_000_000}, "the maximum with --max-texts 4096"),
         (
             "/get_reward",
             {"query": ["a"] * 4097, "prompts": [""] * 4097, "labels": [REFERENCE] * 4097},

@@ -97,7 +97,7 @@ def test_config_file_accepts_every_trainer_setting(tmp_path: Path) -> None:
     ("content", "named"),
     [
         ("env: {reward: plain}", "env.reward: .*did you mean rewards"),
-        ("env: {bonus: 3}", "env.bonus: there is no such setting; the command `settings` lists all$"),
+        ("env: {bonus: 3}", "env.bonus: there is no such setting; the command `settings` lists all settings$"),
         ("openai: {base_ur: x}", "openai.base_ur: there is no such setting; did you mean base_url"),
         (
             "env: {dataset: x, max_eval_samples: 3}",

@@ -258,7 +258,7 @@ class StopText:
     """Tracks whether a server keeps the stop string at the end of completions.
 
     The stop string is the closing answer tag, without which an answer does not count. Requests ask the server to keep
-    it. If a server removes it anyway, requests have no stop string, and this class cuts the completions after the tag.
+    it. If a server removes it anyway, requests have no stop string, and this class cuts off completions after the tag.
     """
 
     def __init__(self) -> None:
@@ -276,8 +276,9 @@ class StopText:
         if stops and not self._is_kept and any(map(_lacks_closing, texts)):
             if self._is_kept is None:
                 logger.warning(
-                    "the server removes the stop string %s from completions, so requests no longer contain it; this "
-                    "program cuts the completions after it instead",
+                    "the server removes the stop string %s from completions, so requests now omit the stop string, and "
+                    "this program cuts off each completion after %s",
+                    ANSWER_END,
                     ANSWER_END,
                 )
             self._is_kept = False

@@ -21,7 +21,7 @@ class ReplyKind(Enum):
     `method`: the name of the method of Atropos' server classes that requests this content.
     """
 
-    TOKENS = ("tokens_and_logprobs_completion", "tokens and log-probabilities as sampled")
+    TOKENS = ("tokens_and_logprobs_completion", "sampled tokens and their log-probabilities")
     TEXT = (
         "completion",
         "text only: the environment tokenizes the text, and the trainer must compute the log-probabilities itself",

@@ -93,7 +93,7 @@ def _read(completion: RawCompletion) -> Numbers:
     ids = []
     logprobs = []
     for piece in in_pieces(completion.logprobs, b"}],"):
-        check_layout(piece, b'[{"":}]', piece.count(b":"), 'for each token a list [{"ID": LOG-PROBABILITY}]')
+        check_layout(piece, b'[{"":}]', piece.count(b":"), 'a list [{"ID": LOG-PROBABILITY}] for each token')
         flat = piece.translate(None, b'[]{}"').replace(b":", b",")
         numbers = read_floats(b"[%b]" % flat)
         ids.append(as_ids(numbers[0::2]))
