@@ -141,7 +141,7 @@ def test_lowest_layer_of_the_architecture_page_imports_nothing_of_the_package(
     assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
-def test_problems_rewards_and_dumps_packages_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
+def test_packages_problems_and_rewards_and_dumps_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
@@ -169,7 +169,7 @@ def test_audit_imports_neither_a_trainer_adapter_nor_the_judge_nor_the_bridge(ro
     assert rooms["reasoning_audit"] & hosts == set()
 
 
-def test_commands_package_is_imported_only_by_reasoning_gym_environment(rooms: dict[str, set[str]]) -> None:
+def test_commands_package_is_imported_only_by_module_reasoning_gym_environment(rooms: dict[str, set[str]]) -> None:
     beside = {"benchmarks", "reasoning_env/commands"}
     assert {name for name, known in rooms.items() if "reasoning_env/commands" in known} - beside == {FRONT_DOOR}
 
@@ -189,7 +189,7 @@ def test_only_the_atropos_adapter_imports_atropos() -> None:
     assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
 
 
-def test_atropos_adapter_is_imported_only_by_reasoning_gym_environment(rooms: dict[str, set[str]]) -> None:
+def test_atropos_adapter_is_imported_only_by_module_reasoning_gym_environment(rooms: dict[str, set[str]]) -> None:
     above = {"benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}
@@ -233,7 +233,7 @@ def test_folders_outside_the_core_import_only_its_public_names(folder: str) -> N
     assert {use for use in ours if not is_public(tuple(use[1].split(".")))} == set()
 
 
-def test_docs_import_only_public_names() -> None:
+def test_code_in_docs_imports_only_public_names() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.ipynb")]
     lines = re.findall(r"from reasoning_env([\w.]*) import ([\w, ]+)", "\n".join(page.read_text() for page in pages))
     names = {f"{module}.{name.strip()}".removeprefix(".") for module, names in lines for name in names.split(",")}

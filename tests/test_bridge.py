@@ -146,7 +146,7 @@ def test_completions_of_wrong_type_raise(bridge: Bridge, completions: Any, text:
 
 
 @pytest.mark.parametrize("problem", [None, 7])
-def test_judging_raises_on_a_value_that_is_no_problem_reference_or_row(bridge: Bridge, problem: Any) -> None:
+def test_judging_none_or_a_number_raises(bridge: Bridge, problem: Any) -> None:
     with pytest.raises(ConfigError, match=r"^subject: must be a Problem, the reference of a problem, or a row; got "):
         bridge.judge(problem, [WRONG])
 
@@ -174,7 +174,7 @@ def test_observe_method_accepts_scores_computed_by_the_caller(bridge: Bridge) ->
     assert bridge.report()["train/mean_score"] == 0.625
 
 
-def test_observed_completions_marked_as_cut_count_as_truncated(bridge: Bridge) -> None:
+def test_completions_marked_as_cut_are_counted_as_truncated(bridge: Bridge) -> None:
     bridge.report()
     problem = bridge.next()
     bridge.observe(problem, bridge.judge(problem, ["<think>hm", WRONG]), cut=[True, False])
@@ -214,7 +214,7 @@ def test_bridge_returns_none_as_verdict_after_an_infrastructure_error(
         bridge.verdict(problem, WRONG)
 
 
-async def test_verdict_method_scores_one_completion(bridge: Bridge) -> None:
+async def test_verdict_method_judges_one_completion(bridge: Bridge) -> None:
     problem = bridge.next()
     text = right(problem)
     assert (bridge.verdict(problem, text).score, (await bridge.averdict(problem.reference, text)).score) == (1.0, 1.0)
@@ -229,7 +229,7 @@ def test_observe_method_drops_a_group_that_lacks_a_score(bridge: Bridge) -> None
     assert bridge.session.in_flight == in_flight - 1
 
 
-def test_bridge_created_from_a_state_returns_the_problem_in_flight_again(bridge: Bridge) -> None:
+def test_resumed_bridge_first_returns_the_problem_in_flight(bridge: Bridge) -> None:
     bridge.next()  # at least one problem is in flight
     state = bridge.state()
     with Bridge(**SMALL, state=state) as resumed:
@@ -377,7 +377,7 @@ async def test_bridge_gets_verdicts_from_a_judge_server(bridge: Bridge) -> None:
     assert scores(verdicts) == SCORES
 
 
-def test_bridge_given_a_state_saved_with_other_settings_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_bridge_warns_if_its_state_was_saved_with_other_settings(caplog: pytest.LogCaptureFixture) -> None:
     with Bridge(**SMALL) as first:
         first.next()
         state = json.loads(json.dumps(first.state()))

@@ -48,7 +48,7 @@ async def test_bridge_raises_if_the_judge_reports_that_the_score_function_always
             await asyncio.to_thread(bridge.close)
 
 
-async def test_bridge_judges_rows_over_a_judge_server() -> None:
+async def test_bridge_sends_rows_to_a_judge_server() -> None:
     class OfRows:
         fault = None
 
@@ -117,9 +117,7 @@ async def test_verl_result_contains_the_error_of_the_score_function(options: dic
     assert (found["reason"], found["error"]) == ("verifier_error", "ZeroDivisionError: division by zero")
 
 
-def test_score_function_gets_the_permissions_in_the_verl_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verl_settings_grant_permissions_to_the_score_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REASONING_JUDGE_URL", raising=False)
     (tmp_path / "file").write_text("content")
     function = {"name": FUNCTION, "read": [str(tmp_path)]}

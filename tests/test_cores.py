@@ -51,7 +51,7 @@ def test_available_cores_respect_control_group_limits(tmp_path: Path, files: dic
 
 
 @pytest.mark.parametrize(("cores", "workers"), [(1, 2), (4, 2), (10, 5), (128, MAX_WORKERS)])
-def test_default_number_of_workers_depends_on_the_cores(
+def test_default_number_of_workers_depends_on_the_number_of_cores(
     monkeypatch: pytest.MonkeyPatch, cores: int, workers: int
 ) -> None:
     monkeypatch.setattr("reasoning_env.settings.cores.available_cores", lambda: cores)

@@ -52,5 +52,5 @@ def test_error_about_a_problem_reference_quotes_the_reference() -> None:
 
 
 @pytest.mark.parametrize(("word", "hint"), [("gdc", "did you mean gcd?"), ("xyz", None)])
-def test_did_you_mean_suggests_a_similar_word(word: str, hint: str | None) -> None:
+def test_spelling_hint_contains_a_similar_word(word: str, hint: str | None) -> None:
     assert did_you_mean(word, ["gcd", "lcm"]) == hint

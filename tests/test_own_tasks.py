@@ -82,7 +82,7 @@ async def test_problem_reference_of_a_user_task_names_the_user_module(session: S
 
 
 @on_module_loop
-async def test_evaluation_results_name_the_user_module(session: Session[Any]) -> None:
+async def test_evaluation_results_contain_the_version_of_the_user_module(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     _, _, version = problem.reference.split(":")[4].partition("@")
     sampling = Sampling(0.6, 1.0, token_limit=100, split="eval")
@@ -307,7 +307,7 @@ async def test_user_verifier_that_reads_a_file_without_permission_raises(other: 
 
 
 @on_module_loop
-async def test_user_task_that_ignores_the_seed_logs_a_warning(
+async def test_user_task_that_ignores_the_seed_causes_a_warning(
     other: Session[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     await check_own_tasks(["unseeded", "drawsglobally"], {}, other.pool)

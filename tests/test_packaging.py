@@ -23,7 +23,7 @@ def test_citation_file_has_the_package_version() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == reasoning_env.__version__
 
 
-def test_workflow_tests_every_supported_python() -> None:
+def test_ci_workflow_covers_every_supported_python() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     assert set(workflow["jobs"]["test"]["strategy"]["matrix"]["python"]) == promised_pythons()
 

@@ -76,9 +76,7 @@ def test_repr_of_a_verdict_is_short() -> None:
         ('["library_answer"]', None),
     ],
 )
-def test_original_library_answer_of_a_corrected_problem_is_read_from_metadata(
-    metadata: str, answer: str | None
-) -> None:
+def test_library_answer_of_a_corrected_problem_is_read_from_metadata(metadata: str, answer: str | None) -> None:
     assert replace(make_group([]).problem, metadata_json=metadata).library_answer == answer
 
 

@@ -286,7 +286,7 @@ def test_length_penalty_is_applied_only_if_every_score_is_at_least_0_5(
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 5000)), max_size=8), st.integers(16, 4000))
-def test_length_penalty_never_raises_a_score(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
+def test_length_penalty_never_increases_a_score(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
     scores = [score for score, _ in rollouts]
     rewards = apply_length_penalty(scores, [length for _, length in rollouts], max_tokens)
     assert all(0.0 <= reward <= score for reward, score in zip(rewards, scores, strict=True))
@@ -340,7 +340,7 @@ def test_tag_search_by_chunks_finds_all_tags(parts: list[str]) -> None:
     assert found == [match.span() for match in rewards.ANSWER_TAG.finditer(text)]
 
 
-def test_completion_that_a_content_filter_stopped_scores_zero() -> None:
+def test_completion_stopped_by_a_content_filter_scores_zero() -> None:
     """A content filter may have truncated the completion after its answer."""
     group = make_group([make_rollout(1.0, finish_reason="content_filter"), make_rollout(1.0)])
     right = Verdict(1.0, Reason.SCORED, "2")

@@ -164,7 +164,7 @@ async def test_evaluation_can_use_the_task_params_of_training(make_session: Make
 
 
 @on_module_loop
-async def test_problem_rejected_by_the_fits_callback_is_replaced(make_session: MakeSession) -> None:
+async def test_too_long_problem_is_replaced(make_session: MakeSession) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt % 3 == 2)
     drawn = [(problem.spec.index, problem.spec.attempt) for problem in await take(session, 3)]
     assert drawn == [(0, 2), (1, 2), (2, 2)]
@@ -173,7 +173,7 @@ async def test_problem_rejected_by_the_fits_callback_is_replaced(make_session: M
 
 
 @on_module_loop
-async def test_next_method_returns_the_result_of_the_prepare_callback(workers: Any) -> None:
+async def test_session_returns_the_result_of_the_prepare_callback(workers: Any) -> None:
     session = Session(ReasoningSettings(tasks=["gcd"]), prepare=lambda problem: problem.question.upper(), pool=workers)
     await session.start()
     assert "FIND THE GREATEST COMMON DIVISOR" in await session.next()
@@ -205,7 +205,7 @@ async def test_problem_whose_answer_exceeds_the_size_limit_is_not_served(
 
 
 @on_module_loop
-async def test_levels_whose_problems_the_fits_callback_rejects_are_excluded(
+async def test_levels_whose_problems_are_too_long_are_excluded(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
@@ -216,7 +216,7 @@ async def test_levels_whose_problems_the_fits_callback_rejects_are_excluded(
 
 
 @on_module_loop
-async def test_fixed_level_is_still_used_if_most_of_its_problems_do_not_fit(
+async def test_fixed_level_is_still_used_if_most_problems_are_too_long(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     verdicts = cycle([True, *[False] * 7])
@@ -226,7 +226,7 @@ async def test_fixed_level_is_still_used_if_most_of_its_problems_do_not_fit(
 
 
 @on_module_loop
-async def test_session_logs_one_warning_about_problems_rejected_by_the_fits_callback(
+async def test_session_logs_one_warning_about_too_long_problems(
     make_session: MakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
@@ -235,7 +235,7 @@ async def test_session_logs_one_warning_about_problems_rejected_by_the_fits_call
 
 
 @on_module_loop
-async def test_next_method_raises_if_the_fits_callback_rejects_all_problems(
+async def test_session_raises_if_all_first_problems_are_too_long(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -245,7 +245,7 @@ async def test_next_method_raises_if_the_fits_callback_rejects_all_problems(
 
 
 @on_module_loop
-async def test_run_continues_after_many_rejections_by_the_fits_callback(
+async def test_run_continues_after_many_too_long_problems(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "MAX_UNFIT", 3)
@@ -254,7 +254,7 @@ async def test_run_continues_after_many_rejections_by_the_fits_callback(
 
 
 @on_module_loop
-async def test_callback_that_checks_problems_runs_in_a_thread(make_session: MakeSession) -> None:
+async def test_length_check_of_problems_runs_in_a_thread(make_session: MakeSession) -> None:
     threads: set[int] = set()
     session = await make_session(fits=lambda _: threads.add(threading.get_ident()) is None)
     await session.next()
@@ -273,7 +273,7 @@ async def test_problem_of_the_composite_task_is_made_from_its_problem_reference(
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_right_answer_to_a_problem_reference_scores_1_with_either_wording(
+async def test_right_answer_scores_1_with_the_original_or_clarified_wording(
     make_session: MakeSession, clarified: bool
 ) -> None:
     session = await make_session()
@@ -394,13 +394,13 @@ async def test_session_closes_the_workers_if_its_settings_are_invalid(workers: A
     assert workers.closings == closings + 1
 
 
-def test_reading_the_plan_before_the_session_starts_raises() -> None:
+def test_plan_cannot_be_read_before_the_session_starts() -> None:
     with pytest.raises(RuntimeError, match=r"call start\(\) first"):
         _ = Session(ReasoningSettings()).plan
 
 
 @on_module_loop
-async def test_reading_the_state_before_the_stream_begins_raises(make_session: MakeSession) -> None:
+async def test_state_cannot_be_read_before_the_stream_begins(make_session: MakeSession) -> None:
     session = await make_session()
     with pytest.raises(RuntimeError, match=r"call begin\(\) first"):
         session.state()

@@ -174,7 +174,7 @@ async def test_row_with_numpy_values_is_judged(session: Session[Problem]) -> Non
     assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
-def test_score_argument_that_is_no_string_raises() -> None:
+def test_score_argument_must_be_a_string() -> None:
     function: Any = len
     with pytest.raises(ConfigError, match=r"^score: must be a string of the form 'MODULE:FUNCTION'; got "):
         session_of(function)
@@ -257,7 +257,7 @@ async def test_score_function_cannot_read_files_that_it_was_not_granted(
 
 
 @pytest.mark.slow
-async def test_score_function_uses_files_variables_and_threads_granted_to_it(
+async def test_score_function_can_use_granted_files_and_variables_and_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("content")
@@ -304,13 +304,13 @@ async def test_session_with_an_unusable_score_function_does_not_start(function: 
         await session_of(function).start()
 
 
-async def test_error_names_a_score_module_that_raises(tmp_path: Path) -> None:
+async def test_error_contains_the_name_of_a_broken_score_module(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError, match=r"broken\.py cannot be imported: ZeroDivisionError"):
         await session_of(f"{tmp_path}/broken.py:score").start()
 
 
-def test_granting_a_score_function_access_to_a_missing_path_raises(tmp_path: Path) -> None:
+def test_granting_access_to_a_missing_path_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^read: there is no such file or folder"):
         ScoreFunction(FUNCTION, [tmp_path / "nothing"])
 
@@ -410,7 +410,7 @@ async def test_score_route_judges_the_completions_of_a_row(client: TestClient[An
 
 @pytest.mark.parametrize("label", [ROW, '{"answer": "right"}'])
 @on_module_loop
-async def test_reward_route_accepts_a_row_as_label(client: TestClient[Any, Any], label: Any) -> None:
+async def test_reward_route_accepts_a_row_in_the_label_field(client: TestClient[Any, Any], label: Any) -> None:
     assert await (await client.post("/rm", json={"label": label, "response": "right"})).json() == 1.0
     body = {"query": ["Q right"], "prompts": ["Q "], "labels": [label]}
     assert (await (await client.post("/get_reward", json=body)).json())["rewards"] == [1.0]
@@ -433,7 +433,7 @@ async def test_judge_with_a_score_function_returns_400_for_a_problem_reference(c
     ids=["too deep", "too many values", "incomplete", "two rows"],
 )
 @on_module_loop
-async def test_reward_route_rejects_an_invalid_row_as_label(
+async def test_reward_route_rejects_an_invalid_row_in_the_label_field(
     client: TestClient[Any, Any], last: str, status: int
 ) -> None:
     labels = [ROW, '{"answer": "right"}', last]

@@ -190,7 +190,7 @@ async def test_scoring_a_completion_runs_code_from_few_source_files(session: Ses
     check_bound("completion", trace)
 
 
-async def test_observe_method_makes_few_calls_between_source_files(session: Session[Problem]) -> None:
+async def test_observe_method_makes_few_calls_across_source_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     verdicts = await session.judge(problem, [f"<answer>{problem.answer}</answer>", WRONG, "nothing"])
     with Trace() as trace:
@@ -272,6 +272,6 @@ def test_writing_a_row_with_the_problems_command_runs_code_from_few_source_files
     check_bound("row", trace)
 
 
-def test_architecture_page_lists_the_limit_of_source_files_for_each_operation() -> None:
+def test_architecture_page_lists_the_maximum_number_of_files_per_operation() -> None:
     published = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert {way: int(files) for way, files in published} == BOUNDS

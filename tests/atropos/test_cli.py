@@ -59,7 +59,7 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
 
 
 @pytest.mark.parametrize("error", [ServerError("no server"), ConnectionRefusedError(111, "refused"), KeyError("x")])
-def test_failed_command_prints_its_summary(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_command_prints_the_summary_of_the_run(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(type(error)) as raised:
         _run("process", work=Mock(side_effect=error))
     assert raised.value is error

@@ -123,7 +123,7 @@ def test_eval_seed_in_a_config_file_is_ignored_if_a_preset_is_set(tmp_path: Path
     assert launch(tmp_path, Serve(), "env: {eval_seed: 5}").ignored == []
 
 
-def test_launcher_omits_ignored_settings_that_the_config_class_reports(tmp_path: Path) -> None:
+def test_launcher_does_not_repeat_warnings_of_the_config_class(tmp_path: Path) -> None:
     assert launch(tmp_path, Serve(), "env: {thinking_mode: true, debug_logging: true}").ignored == []
 
 

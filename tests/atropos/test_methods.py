@@ -194,7 +194,7 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
     return ask
 
 
-async def test_request_raises_if_its_prompt_fails_repeatedly_while_others_succeed(beside: Callable[..., Any]) -> None:
+async def test_request_raises_after_repeated_failures_while_other_requests_succeed(beside: Callable[..., Any]) -> None:
     manager, asking = await beside(break_off, PATIENT)
     with pytest.raises(ServerError, match="ConnectionResetError"):
         await asking
@@ -283,11 +283,11 @@ async def test_fake_server_needs_only_one_completion_method(
 
 
 @pytest.mark.parametrize("kind", ReplyKind)
-def test_reply_kind_of_a_mock_server_is_the_expected_reply_kind(chat: ChatFormat, kind: ReplyKind) -> None:
+def test_mock_server_has_the_reply_kind_that_the_environment_expects(chat: ChatFormat, kind: ReplyKind) -> None:
     assert managed(managing(ServerHarness()), chat, expected=kind).reply_kind is kind
 
 
-async def test_mock_with_a_class_spec_can_replace_a_server(make_client: MakeClient) -> None:
+async def test_mock_of_a_server_class_can_replace_a_server(make_client: MakeClient) -> None:
     manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
     manager.servers[0] = AsyncMock(spec=APIServer)
     manager.servers[0].tokens_and_logprobs_completion.return_value = ([1, 2], [[7, 8]], [[-0.5, -0.25]], ["length"])

@@ -134,7 +134,7 @@ async def test_next_checkpoint_waits_until_the_previous_checkpoint_is_written(sa
     await cancel_all([saving])
 
 
-async def test_later_checkpoints_are_saved_after_collecting_subclass_state_raised(
+async def test_error_in_collecting_subclass_state_does_not_stop_later_checkpoints(
     saving_run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     saving_run.lifetime._collect_state = lambda: 1 // 0

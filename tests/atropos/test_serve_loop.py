@@ -103,7 +103,7 @@ async def test_serve_command_ends_after_the_last_batch(status: dict[str, int], o
         ({"batch_size": -1, "total_steps": 1000}, {}, True),
     ],
 )
-async def test_item_of_a_worker_returns_to_the_backlog_if_the_trainer_queue_is_full(
+async def test_full_trainer_queue_cancels_workers_and_keeps_their_problems(
     config: dict[str, Any], status: dict[str, int], enough: bool
 ) -> None:
     env = make_env({**STATUS, **status}, {**OVER, "current_step": 2000}, **config)

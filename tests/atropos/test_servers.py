@@ -52,7 +52,7 @@ def found(manage: Manage, chat: ChatFormat) -> Found:
         (["/v1/chat/completions"], "chat"),
     ],
 )
-async def test_server_type_auto_selects_the_most_capable_type(found: Found, paths: Sequence[str], name: str) -> None:
+async def test_server_type_auto_means_the_most_capable_type(found: Found, paths: Sequence[str], name: str) -> None:
     async with InferenceServer(paths=paths) as server:
         model = await found(server)
     assert model.server_type == name

@@ -11,7 +11,7 @@ from reasoning_env.metrics.recorder import MetricsRecorder
 
 
 @pytest.mark.parametrize("written", [0, 3])
-def test_summary_of_the_process_command_names_a_group_file_that_has_groups(
+def test_summary_of_the_process_command_omits_an_empty_group_file(
     capsys: pytest.CaptureFixture[str], written: int
 ) -> None:
     mode: Any = Process()

@@ -48,7 +48,7 @@ def login(host: str) -> str:
         ("machine\nlogin", {}, False),
     ],
 )
-def test_wandb_account_is_found_in_variables_or_the_netrc_file(
+def test_wandb_account_is_found_in_environment_variables_or_the_netrc_file(
     netrc_file: Path, monkeypatch: pytest.MonkeyPatch, netrc: str | None, variables: dict[str, str], expected: bool
 ) -> None:
     if netrc is not None:

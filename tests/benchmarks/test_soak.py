@@ -28,7 +28,7 @@ def run(folder: Path, problems: Sequence[int], scored: Sequence[int] = ()) -> An
     return SimpleNamespace(folder=folder)
 
 
-def test_soak_benchmark_reports_scored_problems_that_the_next_run_serves_again(tmp_path: Path) -> None:
+def test_soak_benchmark_finds_scored_problems_that_are_served_again(tmp_path: Path) -> None:
     runs = [run(tmp_path / "first", [1, 2, 3], scored=[1, 2]), run(tmp_path / "second", [2, 4])]
     assert list(put_back(runs, killed=[])) == [(12, (0.0, 1.0))]
 

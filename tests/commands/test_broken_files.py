@@ -105,7 +105,7 @@ def test_report_command_skips_a_malformed_results_file(tmp_path: Path) -> None:
         assert all(text.isprintable() for text in shown), (bad[:500], shown)
 
 
-def test_error_of_the_compare_command_names_the_malformed_results(run: Run, tmp_path: Path) -> None:
+def test_error_of_the_compare_command_names_the_malformed_results_file(run: Run, tmp_path: Path) -> None:
     first, second = (write_evaluation(tmp_path / name, GROUP, results=EVALUATION) for name in ("a", "b"))
     for bad in broken_documents(EVALUATION):
         (second / "results.json").write_bytes(bad)

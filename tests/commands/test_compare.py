@@ -62,7 +62,7 @@ def test_compared_tasks_are_sorted_by_score_change(write: Write, compare: Compar
     assert (overall["better"], overall["worse"]) == (1, 9)
 
 
-def test_overall_change_of_two_evaluations_weights_tasks_equally(write: Write, compare: Compare) -> None:
+def test_every_task_counts_equally_in_the_overall_change(write: Write, compare: Compare) -> None:
     first = write("a", {"many": [0.5, 1.0] * 20, "few": [0.25, 0.5]})
     second = write("b", {"many": [1.0, 0.5] * 20, "few": [0.75, 1.0]})
     (one,) = compare(first, second)

@@ -189,7 +189,7 @@ def test_results_say_that_the_server_returned_answers_as_reasoning(
 
 
 @pytest.mark.parametrize("model", ["filtered", "refuses"])
-def test_completion_refused_by_the_model_or_a_filter_gets_the_reason_refused(
+def test_refusals_of_the_model_or_a_filter_are_counted_as_refused(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     assert evaluate(folder, model, "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
@@ -222,7 +222,7 @@ def test_error_of_the_evaluate_command_hides_the_api_key(
         evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
-def test_evaluate_command_function_takes_missing_options_from_its_defaults(
+def test_evaluate_command_uses_the_given_defaults_for_missing_options(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}

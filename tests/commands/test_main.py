@@ -34,7 +34,7 @@ def test_help_of_the_program_lists_all_commands(
 
 
 @pytest.mark.parametrize("argv", [("evaluate", "help"), ("help", "serve"), ("settings", "help"), ("process", "help")])
-def test_help_argument_before_or_after_a_command_prints_its_help(
+def test_help_argument_before_or_after_a_command_prints_the_command_help(
     tmp_path: Path, argv: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(tmp_path, *argv) == 0

@@ -88,7 +88,7 @@ def refuse_temperature(request: Request) -> str | None:
     return said if "temperature" in request else None
 
 
-def test_results_record_which_parameters_were_sent_after_a_refusal(server: RefusingServer, evaluate: Evaluate) -> None:
+def test_results_say_which_parameters_were_changed_after_a_refusal(server: RefusingServer, evaluate: Evaluate) -> None:
     server.refuse = refuse_temperature
     results = evaluate()
     assert results["settings"]["eval_temperature"] == 0.6
@@ -166,7 +166,7 @@ def test_refused_parameter_is_found_in_a_huge_error_text(server: RefusingServer,
     assert evaluate()["sent"]["parameters"] == {"top_p": [0.95], "max_tokens": [32768]}
 
 
-def test_sent_token_limit_is_recorded_under_the_name_that_the_server_accepts(
+def test_token_limit_is_recorded_under_the_name_that_the_server_accepts(
     server: RefusingServer, evaluate: Evaluate
 ) -> None:
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
@@ -184,7 +184,7 @@ def test_sent_token_limit_is_recorded_under_the_name_that_the_server_accepts(
         "System role not supported",
     ],
 )
-def test_results_record_that_the_system_prompt_was_moved_into_the_question(
+def test_results_say_that_the_system_prompt_was_moved_into_the_question(
     server: RefusingServer, evaluate: Evaluate, said: str
 ) -> None:
     server.refuse = lambda request: said if request["messages"][0]["role"] == "system" else None

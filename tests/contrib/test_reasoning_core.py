@@ -64,7 +64,7 @@ async def test_right_answers_to_reasoning_core_tasks_earn_full_score(session: Se
 
 
 @on_module_loop
-async def test_level_sets_parameters_of_reasoning_core_tasks(session: Session[Problem]) -> None:
+async def test_level_determines_parameters_of_reasoning_core_tasks(session: Session[Problem]) -> None:
     for level, steps in ((0.0, 0), (0.5, 2), (1.0, 4)):
         assert (await session.make("arithmetics", 3, level=level)).params == {"level": steps}
 

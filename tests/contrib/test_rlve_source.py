@@ -122,7 +122,7 @@ async def test_rlve_task_names_begin_with_rlve(session: Session[Any]) -> None:
 
 @on_module_loop
 @pytest.mark.parametrize(("level", "digits", "told"), [(None, 2, None), (0.0, 2, 0.0), (0.3, 4, 0.25), (1.0, 10, 1.0)])
-async def test_level_sets_parameters_of_rlve_tasks(
+async def test_level_determines_parameters_of_rlve_tasks(
     level: float | None, digits: int, told: float | None, session: Session[Any]
 ) -> None:
     problem = await session.make("rlve/Doubling", 5, level=level)

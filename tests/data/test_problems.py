@@ -101,7 +101,7 @@ async def test_row_of_the_problems_command_has_the_documented_columns(write: Wri
 
 
 @on_module_loop
-async def test_every_column_of_problem_rows_has_the_same_type_for_all_tasks(write: Write, tmp_path: Path) -> None:
+async def test_problem_rows_of_all_tasks_have_the_same_column_types(write: Write, tmp_path: Path) -> None:
     """`boxnet` is included because its problems have no single right answer, so `answer` is null."""
     await write(tmp_path / "a.jsonl", 1, tasks=("boxnet",))
     await write(tmp_path / "b.jsonl", 1, tasks=("gcd",), levels=(1,))
@@ -237,7 +237,7 @@ def finish(words: Sequence[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["1/1", "2/3"])
-def test_problems_command_resumes_its_file_after_it_was_killed(tmp_path: Path, part: str) -> None:
+def test_problems_command_resumes_a_file_after_being_killed(tmp_path: Path, part: str) -> None:
     out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--shard", part, "--out"]
     kill_in_the_middle([*words, str(out)], out)

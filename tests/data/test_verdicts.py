@@ -416,7 +416,7 @@ async def test_columns_option_applies_to_a_parquet_file(rescore: Rescore, proble
 
 
 @on_module_loop
-async def test_error_about_a_row_without_problem_reference_lists_its_columns(
+async def test_error_about_a_missing_problem_reference_lists_the_row_columns(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     row = as_verl(problem.reference, "none")

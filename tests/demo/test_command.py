@@ -122,7 +122,7 @@ def read_terminal(descriptor: int, until: str | None) -> str:
 
 
 @needs_proc
-def test_signal_while_the_demo_command_starts_leaves_no_process(start: StartDemo) -> None:
+def test_demo_command_leaves_no_process_after_a_signal_during_startup(start: StartDemo) -> None:
     demo = start(code=IDLE)
     everything = wait_for_processes(demo, more_than=0)
     assert demo.end(signal.SIGHUP) == 129

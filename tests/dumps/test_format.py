@@ -72,7 +72,7 @@ def test_rollout_without_a_verdict_is_written_with_null_fields() -> None:
     assert rollout["reason"] is rollout["answer"] is rollout["verifier_score"] is None
 
 
-def test_dump_stores_thinking_apart_from_the_completion() -> None:
+def test_dump_stores_thinking_and_completion_separately() -> None:
     group = make_group()
     document = _document(encode_group(replace(group, rollouts=(replace(group.rollouts[0], thinking="hm\ud800"),))))
     assert document["rollouts"][0]["thinking"] == "hm\ud800"
@@ -102,7 +102,7 @@ def test_file_names_of_dumps_are_recognised(kind: DumpKind, number: int) -> None
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".part", ".bak"])
-def test_file_without_a_dump_name_is_not_a_dump(suffix: str) -> None:
+def test_file_is_not_a_dump_unless_the_file_name_matches(suffix: str) -> None:
     assert not is_dump(PASSED.path(Path("folder"), "a_1.b", 0).with_suffix(f".jsonl{suffix}"))
     assert not is_dump(Path(f"x_0000.jsonl{suffix}"))
     assert not is_dump(Path("x_0000.jsonl"))

@@ -151,7 +151,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
-def test_malformed_dump_line_raises_if_strict_and_is_skipped_otherwise(
+def test_malformed_dump_line_raises_in_strict_mode_and_is_skipped_otherwise(
     tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -192,7 +192,7 @@ def test_dump_line_over_the_length_limit_is_skipped(
     assert [error.problem.partition(" more than")[0] for error in damage] == ["skipped 1 lines; line 2: the line has"]
 
 
-def test_fifo_in_a_dumps_folder_raises_if_strict_and_is_skipped_otherwise(tmp_path: Path) -> None:
+def test_fifo_in_a_dumps_folder_raises_in_strict_mode_and_is_skipped_otherwise(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
     with pytest.raises(DumpFormatError, match=r"a\.jsonl: cannot be read \(the path is a FIFO"):

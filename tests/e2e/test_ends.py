@@ -135,7 +135,7 @@ def test_ended_environment_leaves_no_process_or_file(ended: Futures, name: str) 
 
 
 @each_end
-def test_groups_scored_before_the_run_ended_are_dumped(ended: Futures, name: str) -> None:
+def test_dump_of_an_ended_run_contains_every_scored_group(ended: Futures, name: str) -> None:
     end = ended[name].result()
     # With a threshold of 0, every group is dumped as passed or as failed.
     assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in scored(end.environment))

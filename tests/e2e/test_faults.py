@@ -163,7 +163,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_groups_arrive_once_in_order_despite_faults(played: Played, name: str) -> None:
+def test_groups_arrive_once_and_in_order_despite_faults(played: Played, name: str) -> None:
     training, environment = played[name].result()
     assert environment.exit_status == 143
     groups = scored(environment)

@@ -47,7 +47,7 @@ def test_missing_atropos_extra_prints_a_one_line_error(tmp_path: Path) -> None:
     assert ended.stderr == f"python {SCRIPT}: the packages for Atropos are not installed; run `{needed}`\n"
 
 
-def test_importing_the_package_raises_if_a_different_reasoning_env_was_imported(tmp_path: Path) -> None:
+def test_importing_raises_if_another_reasoning_env_package_was_imported(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "copy_of_environment").symlink_to(REPOSITORY)

@@ -330,9 +330,7 @@ def test_compare_command_from_the_docs_compares_evaluations(
 
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
-def test_documented_commands_that_show_tasks_or_scores_or_settings_print_output(
-    newcomer: Newcomer, command: str, said: str
-) -> None:
+def test_documented_commands_print_tasks_or_scores_or_settings(newcomer: Newcomer, command: str, said: str) -> None:
     names = {"Qwen/Qwen3-8B": TOKENIZER, **OWN_TASK}
     assert said in newcomer.run(command, {there: here for there, here in names.items() if there in command})
 
@@ -393,7 +391,7 @@ def test_serve_command_from_the_docs_prints_its_settings(newcomer: Newcomer, com
     assert said in newcomer.run(command, replaced, "--print-config")
 
 
-def test_trainer_and_serve_command_from_the_docs_run_as_separate_programs(
+def test_documented_trainer_and_serve_commands_work_as_separate_programs(
     newcomer: Newcomer, processes: Processes, run_api: RunApi
 ) -> None:
     blocks = [block.split("```")[0] for block in DOCS.split("```bash\n")]

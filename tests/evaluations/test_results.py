@@ -85,7 +85,7 @@ def test_empty_result_file_has_no_rows(tmp_path: Path) -> None:
     assert groups.rows() == []
 
 
-def test_reading_an_evaluation_folder_without_results_raises(tmp_path: Path) -> None:
+def test_evaluation_folder_without_results_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not an evaluation folder: .*No such file"):
         read_evaluation(tmp_path)
 

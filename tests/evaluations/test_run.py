@@ -182,7 +182,7 @@ async def test_dropped_problem_gets_no_score(evaluate: Any, question: str, dropp
     assert session.dropped == [(question, dropped)]
 
 
-async def test_results_record_the_evaluation_plan_with_its_defaults_filled_in(run: Any) -> None:
+async def test_results_contain_the_evaluation_plan_with_defaults_filled_in(run: Any) -> None:
     """The settings do not contain the resolved numbers of problems and repeats."""
     _, results = await run("1.0", "0.5")
     settings = results["settings"]

@@ -11,7 +11,7 @@ def results(step: int, score: float, **categories: float) -> Any:
     return {"step": step, "finished": True, "overall": overall, "categories": rows}
 
 
-def test_log_lines_about_scores_list_the_categories() -> None:
+def test_log_lines_contain_the_score_of_each_category() -> None:
     assert score_lines(results(50, 0.375, games=0.5, algebra=0.25)) == [
         "evaluation at step 50: mean score 0.375 (95 %: 0.25 to 0.50)",
         "evaluation at step 50, by category: algebra 0.250, games 0.500",

@@ -80,7 +80,7 @@ def test_tasks_of_the_results_table_are_sorted_by_score(capsys: pytest.CaptureFi
     assert lines[first + 2][-5:-2] == ["2", "not", "made,"]
 
 
-def test_published_models_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_with_published_scores_are_sorted_by_score(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True, remarks=["the moon is full"])
     (first,) = [number for number, line in enumerate(lines) if line[:2] == ["TASK", "YOURS"]]
     (gcd,) = [line for line in lines[first:] if line[:1] == ["gcd"]]

@@ -43,7 +43,7 @@ def test_number_setting_that_is_out_of_range_or_nan_raises() -> None:
 
 
 @pytest.mark.parametrize(("group_size", "filtered"), [(1, False), (2, True)])
-def test_filter_for_equal_scores_is_off_by_default_if_group_size_is_1(group_size: int, filtered: bool) -> None:
+def test_groups_with_equal_scores_are_kept_by_default_if_group_size_is_1(group_size: int, filtered: bool) -> None:
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 

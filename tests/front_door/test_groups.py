@@ -141,7 +141,7 @@ async def test_completion_aborted_by_the_server_is_requested_again(
 
 
 @pytest.mark.parametrize("kind", ["auto", "vllm", "sglang", "completions", "openai", "chat"])
-async def test_group_is_dropped_if_the_server_aborts_all_its_completions(
+async def test_group_is_dropped_if_the_server_aborts_every_completion(
     make_env: MakeEnv, server: InferenceServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = await make_env(kind)

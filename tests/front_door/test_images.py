@@ -109,7 +109,7 @@ def test_run_api_in_the_compose_file_listens_on_all_interfaces(monkeypatch: pyte
     assert (started["host"], started["port"]) == ("0.0.0.0", 8000)
 
 
-def test_services_of_compose_files_are_read_only_and_drop_all_capabilities() -> None:
+def test_compose_services_have_no_capabilities_and_a_read_only_file_system() -> None:
     ours: Mapping[str, Mapping[str, Any]] = {name: service for name, service in SERVICES.items() if "build" in service}
     assert {service["build"]["target"] for service in ours.values()} <= {"judge", "atropos"}
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in ours.values())

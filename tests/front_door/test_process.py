@@ -88,7 +88,7 @@ async def test_slow_group_does_not_block_other_groups(process: Process, server: 
     assert positions(written) != [group["index"] for group in written]
 
 
-async def test_process_command_starts_a_new_file_if_scoring_settings_change(process: Process, path: Path) -> None:
+async def test_changed_scoring_settings_start_a_new_output_file(process: Process, path: Path) -> None:
     for number, setting in enumerate(({}, {"thinking": "none"}, {"rewards": "plain"})):
         await process(1, **setting)
         assert len(list(path.parent.glob("*.jsonl"))) == number + 1

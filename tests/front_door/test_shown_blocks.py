@@ -116,7 +116,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("block", [block for block in PYTHON if block.excuse is None], ids=lambda block: block.name)
-def test_python_blocks_of_the_docs_run(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_python_blocks_run_without_errors(
+    block: Block, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = block.text
     for there, here in REPLACED.items():
         text = text.replace(there, str(here))
@@ -171,7 +173,7 @@ def test_every_shell_line_of_the_docs_is_run_by_a_test() -> None:
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 
-def test_every_skipped_code_block_exists_in_the_docs() -> None:
+def test_every_skip_list_entry_matches_a_documented_block() -> None:
     assert [word for word in NOT_HERE if not any(word in block.text for block in BLOCKS)] == []
 
 

@@ -55,7 +55,7 @@ def answer(problem: Problem) -> str:
 
 
 @pytest.mark.parametrize(("kind", "given"), [*((kind, GROUP_SIZE) for kind in FORMS), ("vllm", 2), ("chat", 6)])
-async def test_group_is_collected_through_the_test_harness_of_atropos(make: MakeEnv, kind: str, given: int) -> None:
+async def test_group_is_collected_with_the_test_harness_of_atropos(make: MakeEnv, kind: str, given: int) -> None:
     env = await make(kind)
     item = await env.get_next_item()
     teach(env, kind, item.problem, [answer(item.problem), *[WRONG] * (given - 1)])
@@ -66,7 +66,7 @@ async def test_group_is_collected_through_the_test_harness_of_atropos(make: Make
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_evaluation_runs_through_the_test_harness_of_atropos(make: MakeEnv, tmp_path: Path, kind: str) -> None:
+async def test_evaluation_works_with_the_test_harness_of_atropos(make: MakeEnv, tmp_path: Path, kind: str) -> None:
     env = await make(kind, num_eval_samples_per_task=2, data_dir_to_save_evals=str(tmp_path))
     for problem in await env.session.evaluation_set.problems():
         teach(env, kind, problem, [answer(problem)] * 4)
@@ -110,7 +110,7 @@ async def test_mock_server_is_called_again_after_it_failed(make: MakeEnv) -> Non
 
 
 @pytest.mark.parametrize("of_a_server", [False, True])
-async def test_server_method_replaced_by_a_mock_is_called(make_env: MakeEnv, of_a_server: bool) -> None:
+async def test_mock_that_replaces_a_server_method_is_called(make_env: MakeEnv, of_a_server: bool) -> None:
     env = await make_env("openai")
     item = await env.get_next_item()
     replies = create_completion([answer(item.problem), *[WRONG] * 3], 4)
@@ -120,7 +120,7 @@ async def test_server_method_replaced_by_a_mock_is_called(make_env: MakeEnv, of_
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_one_warning_is_logged_if_a_mock_server_returns_none(
+async def test_mock_server_that_returns_none_causes_one_warning(
     make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     env = await make(kind)
@@ -155,7 +155,7 @@ async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
     return env.reported[-1]
 
 
-def test_missing_tokenizer_raises_in_testing_mode_and_is_not_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tokenizer_raises_and_is_not_downloaded_in_testing_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
         make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

@@ -47,7 +47,7 @@ async def test_failed_request_or_scoring_drops_the_group(
     assert await env.get_next_item(), "the run goes on"
 
 
-async def test_error_in_a_replaced_scoring_method_drops_the_group(make_env: MakeEnv) -> None:
+async def test_error_in_a_custom_scoring_method_drops_the_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
     env._run.complete = AsyncMock(return_value=completions(item))
@@ -89,7 +89,7 @@ async def test_scored_group_resets_the_count_of_consecutive_failed_groups(
     assert await env.get_next_item()
 
 
-async def test_next_item_request_raises_the_fatal_error_of_an_earlier_completion(
+async def test_requesting_an_item_raises_the_fatal_error_of_an_earlier_completion(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture
 ) -> None:
     error = RefusedError("too long")
@@ -138,7 +138,7 @@ async def test_delivered_group_is_no_longer_in_flight(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_group_sent_by_a_replaced_send_method_is_no_longer_in_flight(sending: Any) -> None:
+async def test_group_sent_by_a_custom_send_method_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, _ = sending
     env.max_token_len = 1000
     env._send_scored_data_to_api = AsyncMock(return_value=None)
@@ -147,7 +147,7 @@ async def test_group_sent_by_a_replaced_send_method_is_no_longer_in_flight(sendi
     assert env._run.session.in_flight == 0
 
 
-async def test_group_dropped_for_its_length_is_no_longer_in_flight(sending: Any) -> None:
+async def test_group_dropped_as_too_long_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1  # one rollout has as many tokens as the trainer's limit
     await env.handle_send_to_api(group, item)

@@ -51,9 +51,7 @@ def test_lm_eval_file_loads_the_task_named_in_its_file_name() -> None:
 
 
 @pytest.mark.parametrize("rewards", ["strict", "library"])
-def test_lm_eval_gives_the_same_scores_as_judging_with_the_bridge(
-    monkeypatch: pytest.MonkeyPatch, rewards: str
-) -> None:
+def test_lm_eval_gives_the_same_scores_as_the_bridge_class(monkeypatch: pytest.MonkeyPatch, rewards: str) -> None:
     settings = {"rewards": rewards, "num_eval_samples_per_task": 2, "num_generators": 1, "num_verifiers": 1}
     monkeypatch.setenv("REASONING_SETTINGS", json.dumps(settings))
     utils = load_utils()

@@ -66,7 +66,7 @@ def test_find_secrets_reads_server_settings_and_environment_variables(
 
 
 @pytest.mark.parametrize("query", ["", "?api-version=1&key=k"])
-def test_shown_server_address_hides_keys(query: str) -> None:
+def test_public_server_address_contains_no_keys(query: str) -> None:
     server = Server(ServerSettings(base_url=f"http://me:password@host:9/v1{query}", model_name="m"))
     assert server.address == "http://host:9/v1"
 

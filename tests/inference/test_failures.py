@@ -94,13 +94,13 @@ def test_error_about_an_unknown_host_quotes_the_message_of_the_operating_system(
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("inf", None), ("-3", 0.0)])
-def test_retry_after_header_with_a_number_of_seconds_is_read(header: str, seconds: float | None) -> None:
+def test_seconds_in_a_retry_after_header_are_read(header: str, seconds: float | None) -> None:
     error = HTTPError(429)
     error.headers = {"Retry-After": header}
     assert explain_failure(error).retry_after_s == seconds
 
 
-def test_retry_after_header_with_a_date_is_read() -> None:
+def test_date_in_a_retry_after_header_is_read() -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}
     assert explain_failure(error).retry_after_s == 3600.0
@@ -113,7 +113,7 @@ def test_date_in_the_retry_after_header_is_compared_with_the_server_clock(sent: 
     assert explain_failure(error).retry_after_s == 7.0
 
 
-def test_https_request_to_an_http_server_counts_as_refused() -> None:
+def test_https_request_to_an_http_server_counts_as_a_refused_request() -> None:
     # The error code of the installed OpenSSL for a reply without TLS must be a known code.
     server = ssl.MemoryBIO()
     tls = ssl.create_default_context().wrap_bio(server, ssl.MemoryBIO(), server_hostname="h")
@@ -257,7 +257,7 @@ async def test_refused_requests_are_logged_again_during_a_long_pause_before_a_re
     )
 
 
-async def test_limit_for_failing_requests_excludes_time_without_a_reachable_server() -> None:
+async def test_time_limit_of_failing_requests_excludes_time_without_a_reachable_server() -> None:
     now_s = 0.0
 
     async def ask(missing: int) -> list[Rollout]:

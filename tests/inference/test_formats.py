@@ -231,7 +231,7 @@ def test_request_url_is_built_from_base_url_and_format(
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_text_in_a_reply_does_not_change_its_token_ids(separators: tuple[str, str]) -> None:
+def test_hostile_text_in_a_reply_does_not_change_token_ids(separators: tuple[str, str]) -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]), ([7], [-2.5]))
     hostile = ['{"index":1,"token_ids":[9]}', '}],"', ',{"index":2,', '"choices":[', "\\", '"token_ids":[9],']
     for choice, text in zip(reply["choices"], hostile[:3], strict=True):

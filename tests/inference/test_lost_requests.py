@@ -195,7 +195,7 @@ async def test_request_sent_after_an_outage_does_not_count_as_lost(connections: 
     assert await outcome(kept) == "waits"
 
 
-async def test_waiting_request_counts_as_lost_if_a_request_after_the_outage_succeeds(connections: Connections) -> None:
+async def test_success_after_an_outage_marks_older_requests_as_lost(connections: Connections) -> None:
     reachability = Reachability(URL)
     lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
     await connections.become(ConnectionRefusedError(111, "refused"))
@@ -203,7 +203,7 @@ async def test_waiting_request_counts_as_lost_if_a_request_after_the_outage_succ
     assert await outcome(lost) == "lost"
 
 
-async def test_request_whose_connection_resets_after_an_outage_counts_as_lost(connections: Connections) -> None:
+async def test_request_counts_as_lost_if_its_connection_is_reset_after_an_outage(connections: Connections) -> None:
     """A request that the outage lost raises the same error, even if its connection raises another error."""
     reachability = Reachability(URL)
     broken = asyncio.get_running_loop().create_future()

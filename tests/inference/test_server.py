@@ -267,7 +267,7 @@ JSON = {"Content-Type": "application/json"}
         ((302, "", {"Location": "/v1/chat/completions"}), r"StatusError: 302 Found\); check openai.base_url"),
     ],
 )
-async def test_server_fault_at_start_raises_a_one_line_error(server: Server, answer: Any, said: str) -> None:
+async def test_failed_server_check_raises_a_one_line_error(server: Server, answer: Any, said: str) -> None:
     server.answers = [answer]
     async with client(server) as model:
         with pytest.raises(ReasoningEnvError, match=said) as error:
@@ -303,7 +303,7 @@ BROKEN_OFF = [
 
 
 @pytest.mark.parametrize(("choice", "said"), BROKEN_OFF)
-async def test_completion_that_the_server_interrupts_repeatedly_raises(server: Server, choice: Any, said: str) -> None:
+async def test_repeated_interruptions_of_a_completion_raise_an_error(server: Server, choice: Any, said: str) -> None:
     server.answers = [{"choices": [choice]}]
     async with client(server, tries=2) as model:
         with pytest.raises(ServerError, match=f"interrupted a completion.*{said}"):
@@ -326,7 +326,7 @@ async def test_reply_without_finish_reason_is_accepted_if_no_earlier_reply_had_o
     assert rollout.ending is Ending.FINISHED
 
 
-async def test_request_is_retried_if_only_its_reply_lacks_a_finish_reason(server: Server) -> None:
+async def test_request_is_retried_if_a_single_reply_lacks_a_finish_reason(server: Server) -> None:
     """LMDeploy omits the finish reason only if a request was aborted."""
     cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
     server.answers = [REPLY, cut_short, REPLY]
@@ -535,9 +535,7 @@ async def test_server_type_stays_auto_unless_the_server_reports_an_unknown_route
 
 
 @pytest.mark.parametrize("server_type", [None, "openai"])
-async def test_error_says_to_write_http_if_the_server_does_not_speak_https(
-    server: Server, server_type: str | None
-) -> None:
+async def test_error_suggests_http_if_the_server_does_not_speak_https(server: Server, server_type: str | None) -> None:
     server.url = server.url.replace("http:", "https:")
     async with client(server, server_type=server_type) as model:
         with pytest.raises(

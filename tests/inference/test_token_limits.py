@@ -124,7 +124,7 @@ def test_token_limit_read_from_an_error_leaves_room_for_the_prompt(message: str,
 
 
 @pytest.mark.parametrize("message", NO_LIMIT.values(), ids=NO_LIMIT)
-def test_no_token_limit_is_read_from_server_errors_without_a_completion_limit(message: str) -> None:
+def test_no_token_limit_is_read_from_server_errors_that_name_no_completion_limit(message: str) -> None:
     assert allowed_tokens(message, SENT, PROMPT) is None
 
 

@@ -153,7 +153,7 @@ def test_retry_of_the_inspect_framework_keeps_judged_samples(tmp_path: Path, six
     assert values(retried) == dict(zip(references, [1.0] * 3 + [0.0] * 3, strict=True))
 
 
-def test_eval_set_of_the_inspect_framework_retries_only_missing_problems(tmp_path: Path, six: Any) -> None:
+def test_eval_set_function_of_inspect_retries_only_missing_problems(tmp_path: Path, six: Any) -> None:
     mock = FailingMock(six, 4)
     done, [header] = inspect_ai.eval_set(
         six, model=mock.model, log_dir=str(tmp_path), retry_attempts=2, retry_wait=0.1, **QUIET

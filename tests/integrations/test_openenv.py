@@ -331,7 +331,7 @@ def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: So
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_training_index_of_openenv_is_used_as_the_seed(server: RunningServer, socket: Socket) -> None:
+def test_index_of_an_openenv_training_task_is_the_seed(server: RunningServer, socket: Socket) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
         "id": "train-9",
         "split": "train",
@@ -359,7 +359,7 @@ def test_openenv_task_routes_return_errors_for_invalid_requests(
     assert told in reply.text
 
 
-def test_unknown_setting_ends_the_openenv_server() -> None:
+def test_openenv_server_does_not_start_with_an_unknown_setting() -> None:
     with pytest.raises(AssertionError, match="the server ended"):
         RunningServer(taks="gcd")
 

@@ -44,7 +44,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("reasoning_env.integrations.trl", None)
 
 
-async def test_score_reward_function_joins_dataset_columns_into_rows_that_are_judged(adapter: Any) -> None:
+async def test_dataset_columns_are_joined_into_the_rows_to_judge(adapter: Any) -> None:
     bridge = AskedBridge()
     reward = adapter.score_reward(bridge, "math")
     extras: dict[str, Any] = {}
@@ -100,7 +100,7 @@ async def test_trl_reward_is_the_product_of_its_parts(adapter: Any) -> None:
     assert [prod(of_one) for of_one in zip(*parts.values(), strict=True)] == await gym.reward(words, [REFERENCE] * 3)
 
 
-async def test_all_trl_reward_functions_together_judge_each_batch_once(adapter: Any) -> None:
+async def test_each_batch_is_judged_once_for_all_trl_reward_functions(adapter: Any) -> None:
     bridge = GradedBridge()
     functions = adapter.TrlEnvironment(bridge).rewards()
     logged: list[str] = []

@@ -55,7 +55,7 @@ def test_documented_reward_function_works_in_a_forked_process(problem: Problem) 
         assert list(pool.map(score_of, jobs)) == list(map(score_of, jobs)) == [1.0, 0.0]
 
 
-def test_documented_areal_reward_function_works(names: dict[str, Any], problem: Problem) -> None:
+def test_documented_reward_function_for_areal_works(names: dict[str, Any], problem: Problem) -> None:
     exec(shown_block("python", "completion_ids"), names)
     rewards = [names["reward"]("", text, [], [], reference=problem.reference) for text in (right(problem), WRONG)]
     assert rewards == [1.0, 0.0]

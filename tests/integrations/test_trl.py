@@ -136,7 +136,7 @@ def test_trl_scores_rows_of_a_problems_file(model: str, tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("rewards", ARMS)
-def test_trl_rewards_equal_the_scores_of_the_bridge(rewards: str) -> None:
+def test_trl_rewards_equal_the_scores_of_the_bridge_class(rewards: str) -> None:
     expected = judge_directly(rewards)
     with Bridge(**arm(rewards)) as bridge:
         gym = TrlEnvironment(bridge)

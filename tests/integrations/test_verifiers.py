@@ -94,7 +94,7 @@ def test_every_task_passes_the_validate_command_of_the_verifiers_library(tmp_pat
     assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
 
 
-def test_wheel_for_the_environments_hub_runs_without_the_repository(tmp_path: Path) -> None:
+def test_environments_hub_wheel_works_without_the_repository(tmp_path: Path) -> None:
     """Build and install the wheel for the hub, and run its taskset outside the repository."""
     wheels, target, output = (tmp_path / name for name in ("wheels", "target", "output"))
     output.mkdir()

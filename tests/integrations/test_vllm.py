@@ -217,7 +217,7 @@ async def test_context_overflow_raises_a_one_line_error(make_client: Any) -> Non
 
 
 @pytest.mark.parametrize(("split", "different"), [("train", 8), ("eval", 1)])
-async def test_evaluation_keeps_sampling_defaults_of_the_model(
+async def test_only_evaluation_uses_the_sampling_defaults_of_the_model(
     make_client: Any, servers: Servers, split: str, different: int
 ) -> None:
     client = make_client("completions", servers["second"].url, settings={"api_key": KEY})
@@ -373,7 +373,7 @@ def test_groups_arrive_after_vllm_is_killed_and_restarted(serve: Any, model: Any
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_groups_continue_on_the_second_vllm_after_the_first_is_killed(serve: Any, servers: Servers) -> None:
+def test_other_vllm_server_takes_over_after_one_is_killed(serve: Any, servers: Servers) -> None:
     serving = serve("completions", "second")
     serving.take(1)
     servers["second"].kill()

@@ -70,7 +70,7 @@ async def test_judge_client_returns_verdicts_in_the_order_of_completions() -> No
 
 
 @pytest.mark.parametrize("told", [{}, {"parts": {"format": 1.0, "answer": 1.0, "length": 1.0}}])
-async def test_verdict_is_the_same_if_the_judge_server_sends_no_reward_parts(told: dict[str, Any]) -> None:
+async def test_reward_parts_in_the_reply_do_not_change_the_verdict(told: dict[str, Any]) -> None:
     """Servers that send reward parts and servers that do not give equal verdicts."""
     async with client_of(Foreign((200, {"verdicts": [ROW | told]}, None))) as client:
         [verdict] = await client.judge("x", ["a"])

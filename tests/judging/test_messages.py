@@ -13,7 +13,7 @@ SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 2, 7, 65536])
-def test_brackets_and_commas_in_json_strings_do_not_count_as_json_values(
+def test_value_count_ignores_brackets_and_commas_in_json_strings(
     monkeypatch: pytest.MonkeyPatch, piece_bytes: int
 ) -> None:
     """The request has five values: two completions, their list, the reference and the object."""

@@ -160,11 +160,11 @@ def test_completion_that_repeats_the_prompt_is_returned_whole() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_completion_is_found_if_the_query_field_lacks_spaces_before_the_prompt() -> None:
+def test_completion_is_found_in_a_query_without_leading_spaces() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
-def test_no_completion_is_found_behind_a_prompt_that_follows_long_text() -> None:
+def test_completion_is_not_found_if_long_text_precedes_the_prompt() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
@@ -178,7 +178,7 @@ def test_no_completion_is_found_behind_a_blank_prompt() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-async def test_request_returns_422_if_its_query_does_not_contain_the_prompt(client: Client) -> None:
+async def test_server_returns_422_if_the_query_field_lacks_the_prompt(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
     assert "query 0 lacks the last characters of prompt 0" in await error_of(reply)
@@ -335,7 +335,7 @@ async def test_reply_to_an_internal_error_hides_the_error_text(client: Client, j
     assert "secret" not in await reply.text()
 
 
-async def test_problem_that_cannot_be_generated_returns_422(client: Client, judge: Judge) -> None:
+async def test_server_returns_422_if_a_problem_cannot_be_generated(client: Client, judge: Judge) -> None:
     judge.errors = [GenerationError("took over 5 s")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert reply.status == 422
@@ -557,7 +557,7 @@ async def test_memory_of_requests_is_freed_when_their_clients_disconnect() -> No
         assert await asyncio.wait_for(status_of(await served.send(request_of(LARGE))), PATIENCE_S) == 200
 
 
-async def test_reply_that_nobody_reads_times_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_reply_times_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "REPLY_TIMEOUT_S", 1.0)
     unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()  # more than the socket buffers hold
     async with serving(judge) as served:

@@ -85,6 +85,6 @@ def test_tally_records_count_sum_and_maximum_of_the_added_values() -> None:
     assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
 
 
-def test_group_with_equal_rewards_but_unequal_scores_counts_as_all_equal() -> None:
+def test_group_with_equal_rewards_is_all_equal_despite_unequal_scores() -> None:
     rollouts = [make_rollout(1.0, reward=0.5), HALF]
     assert outcome_of_group(make_group(rollouts)) is GroupOutcome.ALL_EQUAL

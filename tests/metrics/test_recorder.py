@@ -131,7 +131,7 @@ def test_recorder_keeps_the_latest_level_of_each_task() -> None:
     assert recorder.last_level == {"maze": 0.25, "gcd": None}
 
 
-def test_totals_of_a_task_also_count_groups_that_were_reported_earlier() -> None:
+def test_totals_of_a_task_include_groups_of_earlier_reports() -> None:
     recorder = recorded(make_group([RIGHT, WRONG]))
     recorder.take_interval()
     recorder.record_group(make_group([RIGHT, RIGHT]))
@@ -159,7 +159,7 @@ def test_progress_line_has_totals_since_the_start() -> None:
     assert rates.endswith(" step=4")
 
 
-def test_progress_line_has_the_rates_and_the_score_since_the_previous_line() -> None:
+def test_progress_line_covers_only_the_time_since_the_previous_line() -> None:
     now = [0.0]
     recorder = MetricsRecorder()
     reader = ProgressReader(recorder, lambda: now[0])
@@ -176,7 +176,7 @@ def test_progress_line_has_the_rates_and_the_score_since_the_previous_line() -> 
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
 
 
-def test_progress_line_omits_mean_score_and_queue_sizes_that_are_unknown() -> None:
+def test_progress_line_omits_a_missing_mean_score_and_empty_queues() -> None:
     plain = read_words()
     assert plain.keys() & {"mean_score", "share_correct"} == set()
     assert {float(value) for value in plain.values()} == {0.0}

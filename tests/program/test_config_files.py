@@ -81,7 +81,7 @@ def test_command_line_overrides_the_config_file(tmp_path: Path) -> None:
     assert (settings.tasks, settings.num_generators, settings.num_verifiers) == (["gcd"], 7, 4)
 
 
-def test_trainer_settings_of_a_config_file_are_returned_as_ignored(tmp_path: Path) -> None:
+def test_ignored_trainer_settings_of_a_config_file_are_listed(tmp_path: Path) -> None:
     paths = write(tmp_path, "env: {group_size: 5, tasks: gcd}\nopenai: {model_name: a}\nslurm: false")
     settings, ignored = core_settings(paths, {}, {})
     assert (settings.tasks, ignored) == (["gcd"], ["env.group_size", "openai.model_name", "slurm"])
@@ -109,6 +109,6 @@ def test_config_file_accepts_every_trainer_setting(tmp_path: Path) -> None:
         ("envv: {}", "--config: "),
     ],
 )
-def test_error_in_a_config_file_names_its_setting(tmp_path: Path, content: str, named: str) -> None:
+def test_config_file_error_names_the_invalid_setting(tmp_path: Path, content: str, named: str) -> None:
     with pytest.raises(ConfigError, match=f"^{named}"):
         core_settings(write(tmp_path, content), {}, {})

@@ -81,7 +81,7 @@ def test_options_mentioned_in_help_exist(command: str) -> None:
     assert {"--config", "--tasks", "--model", "--base-url", "--seed"} <= named
 
 
-def test_each_command_has_exactly_the_listed_short_option_names() -> None:
+def test_each_command_has_exactly_the_short_options_listed_here() -> None:
     common = {"--base-url", "--model", "--preset", "--temperature", "--tasks", "--seed"}
     of_sources = {"--task-modules", "--checkout", "--rewards"}
     assert {command: set(short_names(command)) - common - of_sources for command in ABOUT} == {

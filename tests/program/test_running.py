@@ -33,7 +33,7 @@ def test_signal_cancels_work_and_closes_workers(tmp_path: Path) -> None:
     assert session.pool.worker_pids == ()
 
 
-async def test_concurrent_results_keep_the_order_of_items() -> None:
+async def test_results_of_concurrent_calls_keep_the_input_order() -> None:
     async def work(seconds: float) -> float:
         await asyncio.sleep(seconds)
         return seconds

@@ -94,7 +94,7 @@ async def test_inference_server_closes_while_a_request_hangs(server: InferenceSe
     await server.__aenter__()
 
 
-def test_faults_of_the_test_server_can_be_set_from_another_thread() -> None:
+def test_simulated_faults_of_the_test_server_can_be_set_from_another_thread() -> None:
     server = InferenceServer()
     server.fail(refuse)
 

@@ -34,7 +34,7 @@ def test_tokenizer_has_no_length_limit(tokenizer: Any) -> None:
     assert tokenizer.model_max_length >= 100_000
 
 
-def test_format_chat_function_returns_the_text_of_the_chat_template(tokenizer: Any) -> None:
+def test_formatted_chat_equals_the_text_of_the_chat_template(tokenizer: Any) -> None:
     prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
     assert format_chat(CONVERSATION[:2]) == prompt
     whole = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)

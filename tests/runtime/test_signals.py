@@ -75,7 +75,7 @@ def test_second_signal_kills_the_process(process: subprocess.Popen[str], number:
     assert _line(process) == ""
 
 
-async def test_cleanup_callback_runs_before_the_result_is_returned() -> None:
+async def test_cleanup_callback_runs_before_the_result_of_the_work_is_returned() -> None:
     closer = AsyncMock()
 
     async def work() -> int:

@@ -35,7 +35,7 @@ async def test_other_coroutines_run_after_each_long_sequence_of_numbers() -> Non
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 
 
-async def test_mapping_an_empty_list_returns_an_empty_list() -> None:
+async def test_map_over_an_empty_list_returns_an_empty_list() -> None:
     assert await map_in_turns(len, []) == []
 
 

@@ -48,7 +48,7 @@ def test_solver_rejects_a_conclusion_that_only_joins_the_premises() -> None:
     assert not confirms("propositional_logic", premises, f"(P {AND} Q)")
 
 
-def test_solver_ignores_decimal_zeros_and_letter_case() -> None:
+def test_solver_ignores_trailing_decimal_zeros_and_letter_case() -> None:
     assert confirms("products", "Solve the following multiplication: 3 * 7. Give only the result", "21.0")
     assert confirms("isomorphic_strings", "isomorphic, or False otherwise:\nabb cdd\n", "true")
     assert not confirms("products", "Solve the following multiplication: 3 * 7. Give only the result", "twenty-one")

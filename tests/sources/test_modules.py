@@ -56,7 +56,7 @@ def test_task_module_imports_a_helper_module_from_the_same_folder(tmp_path: Path
     assert list(import_task_modules([write(tmp_path, "my_tasks.py", text)], registry).modules) == ["helped"]
 
 
-def test_release_of_a_task_module_changes_with_its_source_code(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_recorded_version_of_a_task_module_changes_with_its_code(tmp_path: Path, registry: dict[str, Any]) -> None:
     releases = set()
     for folder, comment in (("a", ""), ("b", ""), ("c", "# changed")):
         path = write(tmp_path / folder, "my_tasks.py", REGISTERS.format("mine") + comment)

@@ -60,7 +60,7 @@ def test_malformed_checkpoints_are_skipped(folder: Path, caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("name", [LATEST, "step-5.json"])
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_fifo_or_folder_as_checkpoint_is_skipped(
+def test_fifo_or_folder_in_place_of_a_checkpoint_is_skipped(
     folder: Path, name: str, kind: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)

@@ -185,7 +185,7 @@ TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
         ([5, 10], 7, 10, LATEST, "step-10.json"),
     ],
 )
-def test_resuming_selects_the_checkpoint_for_the_trainer_step(
+def test_resuming_selects_the_newest_checkpoint_up_to_the_trainer_step(
     tmp_path: Path, steps: list[int], latest: int | None, asked: int, alone: str | None, with_trainer: str | None
 ) -> None:
     for step in steps:
@@ -217,7 +217,7 @@ def test_files_that_are_no_checkpoints_are_ignored(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- saving
 
 
-def test_checkpoint_is_saved_to_a_step_file_or_to_latest_json(take: Take) -> None:
+def test_latest_option_saves_the_checkpoint_without_a_step_file(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, STATE)
@@ -253,7 +253,7 @@ def test_state_that_json_cannot_represent_is_not_saved(take: Take) -> None:
     assert read_checkpoint(folder / LATEST).step == 6
 
 
-def test_saving_checkpoints_resumes_when_the_full_disk_has_space_again(
+def test_checkpoints_are_saved_again_when_the_full_disk_has_space(
     take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = take()

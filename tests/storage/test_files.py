@@ -42,7 +42,7 @@ def test_replace_file_function_does_not_write_through_a_symbolic_link(tmp_path: 
         (errno.EACCES, "remove the cause, then run the same command again"),
     ],
 )
-def test_write_error_says_what_to_do_about_the_cause(code: int, remedy: str) -> None:
+def test_error_about_a_failed_write_says_what_to_do(code: int, remedy: str) -> None:
     with pytest.raises(OutputError) as caught, output_errors(Path("rows"), "all rows are safe"):
         raise OSError(code, os.strerror(code))
     assert caught.value.remedy == remedy

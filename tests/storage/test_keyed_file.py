@@ -129,7 +129,7 @@ def test_unreadable_lines_stay_in_the_file(reopen: Open, path: Path, caplog: pyt
     assert lines in path.read_bytes()
 
 
-def test_keyed_file_skips_a_line_for_which_the_on_line_callback_raises(reopen: Open) -> None:
+def test_line_is_skipped_if_the_callback_for_lines_raises(reopen: Open) -> None:
     reopen().append_row("x", {"a": 1})
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
@@ -157,7 +157,7 @@ def test_full_disk_leaves_no_partial_line(reopen: Open, path: Path, monkeypatch:
     assert path.read_bytes() == before
 
 
-def test_full_disk_while_writing_the_header_raises(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_the_header_to_a_full_disk_raises(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -179,7 +179,7 @@ def test_writing_rows_resumes_after_a_full_disk(reopen: Open, monkeypatch: pytes
 # ---------------------------------------------------------------------------- the settings header
 
 
-def test_opening_a_file_that_a_second_process_has_open_raises(reopen: Open, path: Path) -> None:
+def test_file_that_another_process_writes_cannot_be_opened(reopen: Open, path: Path) -> None:
     reopen()
     with pytest.raises(InUseError, match="--out: another process is writing to "):
         KeyedFile(path, MADE_WITH, setting="--out")

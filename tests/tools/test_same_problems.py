@@ -16,6 +16,6 @@ SENSITIVE = (
 """Tasks whose problems once depended on hash seeds, local files or floating-point results, and similar tasks."""
 
 
-def test_tool_reports_0_differences_if_all_runs_make_the_same_problems(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_differences_are_reported_if_all_runs_make_the_same_problems(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([*FEW, "--tasks", SENSITIVE, "--levels", "0.5"])
     assert (capsys.readouterr().out, status) == ("0 differences\n", 0)

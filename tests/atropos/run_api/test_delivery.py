@@ -197,7 +197,7 @@ async def test_future_of_a_group_stays_pending_if_the_group_is_not_delivered(api
     assert queue.stats.waiting == 1
 
 
-async def test_group_is_delivered_after_its_caller_is_cancelled(api: ServedRunApi, make: Make) -> None:
+async def test_group_is_delivered_even_if_the_put_call_is_cancelled(api: ServedRunApi, make: Make) -> None:
     queue = make(started=False)
     waiting = asyncio.ensure_future(queue.put(group(1)))
     waiting.cancel()

@@ -139,7 +139,7 @@ async def test_slow_reply_of_run_api_logs_a_warning(
 
 
 @pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
-async def test_reply_that_is_not_from_run_api_raises_only_at_start(api: ServedRunApi, fault: int | str) -> None:
+async def test_invalid_reply_raises_only_before_the_first_valid_reply(api: ServedRunApi, fault: int | str) -> None:
     session = RunApiSession(api.url, ENTRY)
     api.faults = {"/info": fault}
     with pytest.raises(ServerError, match="rollout_server_url"):
@@ -190,7 +190,7 @@ def test_registration_reply_with_a_value_out_of_range_is_rejected(fields: dict[s
 
 
 @pytest.mark.parametrize("fields", [{"max_token_len": 10**30}, {"batch_size": -2}], ids=str)
-def test_trainer_info_of_run_api_with_a_value_out_of_range_is_rejected(fields: dict[str, object]) -> None:
+def test_trainer_info_is_rejected_if_a_value_is_out_of_range(fields: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.TRAINER_INFO.decoder.decode(json.dumps({"batch_size": 8, "max_token_len": 16, **fields}))
 
@@ -208,7 +208,7 @@ async def test_registration_is_retried_if_its_reply_is_malformed(
     assert "\n" not in warning
 
 
-async def test_waiting_for_run_api_times_out(api: ServedRunApi) -> None:
+async def test_waiting_for_run_api_to_start_times_out(api: ServedRunApi) -> None:
     await RunApiSession(api.url, ENTRY).wait_until_there(math.inf)
     api.stop()
     with pytest.raises(ServerError, match=r"env\.rollout_server_url"):
@@ -243,7 +243,7 @@ async def test_environment_does_not_register_again_after_an_outage_of_run_api(
     assert api.connected == [0]
 
 
-async def test_environments_get_different_ids_after_a_restart_of_run_api(
+async def test_no_two_environments_share_an_id_after_run_api_restarts(
     api: ServedRunApi, session: RunApiSession
 ) -> None:
     other = RunApiSession(api.url, ENTRY)
@@ -278,7 +278,7 @@ async def session_before_reset(api: ServedRunApi) -> RunApiSession:
     return session
 
 
-async def test_lower_trainer_step_counts_as_a_reset_of_run_api(api: ServedRunApi) -> None:
+async def test_environment_registers_again_if_the_trainer_step_decreases(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     assert (await session.status())["current_step"] == 4
     assert session.registration.env_id == 1
@@ -316,7 +316,7 @@ async def test_groups_wait_until_a_trainer_is_registered(
     assert api.connected == [0]
 
 
-async def test_groups_wait_while_their_size_exceeds_the_batch_size_of_the_trainer(
+async def test_no_group_is_sent_while_the_group_size_exceeds_the_batch_size(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = RunApiSession(api.url, {**ENTRY, "group_size": 33})
@@ -370,7 +370,7 @@ async def test_disconnecting_twice_from_run_api_sends_only_one_request(
     assert (api.connected, api.count("/disconnect-env")) == ([], 1)
 
 
-async def test_disconnecting_from_run_api_after_its_reset_disconnects_no_other_environment(api: ServedRunApi) -> None:
+async def test_disconnecting_after_a_run_api_reset_affects_no_other_environment(api: ServedRunApi) -> None:
     session = await session_before_reset(api)
     await session.leave()
     assert api.connected == [0]

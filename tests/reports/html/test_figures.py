@@ -55,7 +55,7 @@ def curve_of(folder: Path, *groups: dict[str, Any]) -> dict[str, Any]:
     return curve
 
 
-def test_training_curve_is_averaged_to_at_most_100_points(tmp_path: Path) -> None:
+def test_training_curve_averages_600_groups_into_at_most_100_points(tmp_path: Path) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index, level=0.5) for index in range(600)))
     assert 50 <= len(curve["groups"]) <= 100
     assert sum(curve["groups"]) == 600
@@ -63,7 +63,7 @@ def test_training_curve_is_averaged_to_at_most_100_points(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("groups", [11, 81, 401])
-def test_last_curve_point_has_at_least_a_third_of_the_problems_of_any_point(tmp_path: Path, groups: int) -> None:
+def test_last_curve_point_never_covers_far_fewer_groups_than_others(tmp_path: Path, groups: int) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in range(groups)))
     *others, last = curve["groups"]
     assert last >= max(others) / 3
@@ -99,7 +99,7 @@ def test_report_of_an_evaluation_has_no_curve(tmp_path: Path) -> None:
     assert run["time"]["all"]["groups"] == []
 
 
-def test_report_shows_lengths_in_tokens_if_known(tmp_path: Path) -> None:
+def test_report_shows_lengths_in_tokens_if_token_counts_are_known(tmp_path: Path) -> None:
     masks = [[-100, -100, 5, 6, 7, 8]]
     assert run_of(tmp_path, group(rollout()))["lengths"]["unit"] == "characters"
     known = run_of(tmp_path, {**group(rollout()), "masks": masks})

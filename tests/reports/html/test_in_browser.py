@@ -262,7 +262,7 @@ def test_filters_of_the_report_page_select_groups(view: View) -> None:
     assert int(view.choose(f_text="IDEA 88,")) <= 1
 
 
-def test_page_shows_the_library_answer_if_it_was_corrected(tab: Any, pages: dict[str, Path]) -> None:
+def test_page_shows_the_library_answer_of_a_corrected_problem(tab: Any, pages: dict[str, Path]) -> None:
     view = View(tab, pages["hostile"])
     view.show("rollouts")
     view.choose(f_outcome="right")
@@ -316,7 +316,7 @@ def test_page_tables_sort_by_any_column(view: View) -> None:
     assert view.page.input_value("#l-high") == "0.1"
 
 
-def test_comparison_view_lists_changed_problems(view: View) -> None:
+def test_comparison_view_counts_better_and_worse_problems(view: View) -> None:
     view.show("compare")
     # Every second problem is right in the first run, and every third in the second: 4 got worse and 2 better.
     tiles = [text.split("\n") for text in view.texts("#compare .tile")]
@@ -369,7 +369,7 @@ def test_page_saves_a_table_as_csv(view: View) -> None:
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
 
 
-def test_opening_the_address_of_a_report_page_again_restores_the_view(view: View) -> None:
+def test_reopening_the_address_of_a_report_page_restores_the_view(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="lcm", f_text="idea", l_low="0.2")
     for key in ("Escape", "j", "j"):
@@ -457,7 +457,7 @@ def test_page_does_not_rank_runs_that_have_different_tasks(tab: Any, tmp_path: P
     view.close()
 
 
-def test_report_page_says_over_how_many_tasks_published_scores_are_averaged(tab: Any, tmp_path: Path) -> None:
+def test_report_page_shows_the_task_count_of_published_scores(tab: Any, tmp_path: Path) -> None:
     rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
     models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
     results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}

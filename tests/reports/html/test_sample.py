@@ -10,7 +10,7 @@ from typing import Any
 from tests.reports.lines import group, report, rollout, write, write_evaluation
 
 
-def test_report_page_that_samples_groups_includes_rare_outcomes(tmp_path: Path) -> None:
+def test_sample_of_groups_in_a_report_page_includes_rare_outcomes(tmp_path: Path) -> None:
     def line(number: int) -> dict[str, Any]:
         rare = {"reason": "crash", "score": 0.0} if number == 250 else {}
         return group(rollout(text="x" * 1000, **rare), task="gcd" if number % 2 else "maze", index=number)
@@ -23,7 +23,7 @@ def test_report_page_that_samples_groups_includes_rare_outcomes(tmp_path: Path) 
     assert data["groups"] == report(path, characters=20_000)["groups"]
 
 
-def test_report_page_contains_all_groups_if_they_fit(tmp_path: Path) -> None:
+def test_report_page_contains_all_groups_if_they_fit_the_size_limit(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", *(group(rollout(), index=index) for index in range(200)))
     assert len(report(path)["groups"]) == 200
 

@@ -59,5 +59,5 @@ def shown() -> Iterator[Shown]:
 
 
 @pytest.mark.parametrize("text", [*WRITTEN.values(), *ODD])
-def test_page_folds_the_thinking_that_is_removed_before_scoring(shown: Shown, text: str) -> None:
+def test_page_collapses_the_thinking_that_is_removed_before_scoring(shown: Shown, text: str) -> None:
     assert shown(text) == split_thinking(text, Thinking(FORMATS)).text
