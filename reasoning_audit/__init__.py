@@ -1,4 +1,4 @@
 """Audit verifiers: score answers that are known to be right or wrong, watch the verifiers, and report defects.
 
-Begin with `command.py`. README.md in this folder describes the audit.
+Read `command.py` first. README.md in this folder describes the audit.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _audit(options: argparse.Namespace, folder: Path) -> int:
-    """Audit, save the report and print it. Return 1 if a finding is at least as severe as --fail-on, else 0.
+    """Run the audit, then save and print the report. Return 1 if a finding is at least as severe as --fail-on, else 0.
 
     Raises:
 

@@ -1,4 +1,4 @@
-"""Check on a few problems that a verifier returns valid, reproducible scores and does not execute answers.
+"""Check, on a few problems, whether a verifier returns valid, reproducible scores and never executes answers.
 
 The scores come from watched workers (`watch.py`), which call the task's original verifier twice for each answer. Two
 processes must return the same scores.
@@ -22,9 +22,9 @@ from .scores import GENERATION_CPU_S, GENERATION_DEADLINE_S, RIGHT_ANSWER_SCORE,
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
 CHECKED = 2
-"""Number of problems of each task and level on which the audit watches the verifier.
+"""The audit watches the verifier on this many problems of each task and level.
 
-With one problem, the audit would find a verifier with random scores only by luck.
+With a single problem, the audit could miss a verifier that returns random scores.
 """
 SCORE_ROUNDING = 1e-6
 """Two scores count as equal if they differ by at most this."""
@@ -102,7 +102,7 @@ class ContractCheck:
     ) -> list[Finding]:
         """Return the findings on a task's problems. If `attacks` is True, also try hostile answers.
 
-        `failed` are answers without a valid score earlier in the audit. They are scored again to find the cause.
+        `failed` are answers that got no valid score earlier in the audit. They are scored again to find the cause.
         """
         found = await self._find_contradicting_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):

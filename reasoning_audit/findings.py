@@ -76,8 +76,8 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defects that follow from the reason of a failed verdict. After a failure with another reason, the audit scores
-the answer again on watched workers (`watch.py`)."""
+"""The defect of a verifier that could not score an answer for this reason. After a failure with another reason, the
+audit scores the answer again on watched workers (`watch.py`)."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep one finding for each task and defect: the most severe. Its `detail` names the levels of the other findings.
+    """Keep one finding for each task and defect: the most severe; of equally severe findings, the highest score.
 
-    Of equally severe findings, keep the finding with the highest score.
+    The `detail` of the kept finding names the difficulty levels of the other findings.
     """
     grouped: dict[tuple[str, Defect], list[Finding]] = {}
     for finding in findings:
@@ -219,7 +219,7 @@ def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] =
 
 
 def defect_of(probe: str) -> Defect:
-    """Return the defect of a verifier that gives this kind of answers too high a score."""
+    """Return the defect of a verifier that scores this kind of answer too high."""
     if probe in GARBAGE:
         return Defect.GARBAGE_PAID
     if probe == Probe.BEST_TREE:
@@ -245,7 +245,7 @@ def _reference_answer_findings(audit: TaskAudit, reporter: Reporter) -> Iterator
 
 
 def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
-    """Yield findings for wrong answers that score as high as the right answer on all problems (at least MANY)."""
+    """Yield findings for wrong answers that always score as high as the right answer, on at least MANY problems."""
     if audit.mean(Probe.ORACLE) < RIGHT_ANSWER_SCORE:
         return
 

@@ -21,7 +21,7 @@ from reasoning_env.answers.shortcuts import SHOWN_NUMBER
 from .probes import LEARNT_FROM
 
 DEPTH = 3
-"""Maximum number of yes-or-no tests of a question before a tree predicts an option."""
+"""Maximum number of yes-or-no tests that a tree makes before it predicts an option."""
 SMALLEST_LEAF = 3
 """Minimum number of problems on each side of a split."""
 PARTS = 32
@@ -29,7 +29,7 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Features are this many first and last numbers of a question, and the words at this many positions."""
+"""Features are the first PLACES and last PLACES numbers of a question, and the words at PLACES positions."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -152,7 +152,7 @@ class _Grower:
 
 
 def surface_features(questions: Sequence[str]) -> Features:
-    """Return the features of questions that a decision tree tests.
+    """Return the features that a decision tree tests, for each question.
 
     The features are counts (see `count_surface`), ratios of counts, the first and last numbers, counts of words, and
     facts about the words at some positions.
@@ -170,7 +170,7 @@ def surface_features(questions: Sequence[str]) -> Features:
 
 
 def count_surface(question: str) -> dict[str, float]:
-    """Return the counts of characters, words, lines, numbers and signs, and the first, last and largest number."""
+    """Count a question's characters, words, lines, numbers and SIGNS. Add its first, last and largest number."""
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]
@@ -250,7 +250,7 @@ def _words_at_places(questions: Sequence[str]) -> Features:
 
 
 def _words_by_place(question: str) -> dict[tuple[int, int], str]:
-    """Return the words of a question by line, counted from the last line (0), and position in the line."""
+    """Return the words of a question by (line, position in the line). Lines count from the last line, which is 0."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
         (row, position): word

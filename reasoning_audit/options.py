@@ -1,4 +1,4 @@
-"""The options of the command `audit`, with their defaults. This module imports nothing that `-h` does not need."""
+"""The options of the command `audit`, with their defaults. This module imports only what `-h` needs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def _levels(text: str) -> Sequence[float | None]:
-    """Parse levels separated by commas; None stands for the library's default parameters."""
+    """Parse levels separated by commas. DEFAULTS becomes None, which stands for the library's default parameters."""
     try:
         return [None if level.strip() == DEFAULTS else share(level) for level in text.split(",")]
     except argparse.ArgumentTypeError:

@@ -1,6 +1,6 @@
 """Probes: answers that the audit scores and that are known to be right, wrong, or made without reasoning.
 
-A kind of probe is a rule that makes an answer to any problem. For one kind, no answers are made: the decision tree
+A kind of probe is a rule that makes an answer to any problem. One kind is an exception: the decision tree
 (`learner.py`) predicts the right option from features of the question.
 """
 
@@ -69,8 +69,8 @@ WRONG_PROBES = (
 )
 """Kinds of changed right answers. A changed answer may still be right, but not in every problem of a task."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
-"""Pairs of kinds of probes: a right and a wrong answer, in both orders. A verifier that accepts both orders searches
-for the right answer."""
+"""Pairs of kinds of probes. Each probe has a right and a wrong answer; the two kinds of a pair have opposite orders. A
+verifier that accepts both orders searches for the right answer."""
 NO_SHORTCUTS = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
 """Kinds of answers that are no shortcuts: empty, or made from the right answer."""
 
@@ -83,7 +83,8 @@ def is_shortcut(probe: str) -> bool:
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
     """Return a mapping for each problem: from the kind of a probe to the probe, which is an answer to score.
 
-    `between` is the text between the two answers of THEN_ANOTHER and ANOTHER_THEN. If empty, these are not made.
+    `between` is the text between the two answers in a probe THEN_ANOTHER or ANOTHER_THEN. If `between` is empty, there
+    are no such probes.
     """
     oracles = [problem.known_answer for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
@@ -111,7 +112,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
 
 
 def perturb(answer: str) -> str:
-    """Replace the last digit or letter by the next digit or letter; append an x if the answer has neither."""
+    """Change the last digit or letter: 3 to 4, 9 to 0, a to b. Append an x if the answer has no digit or letter."""
     for position in range(len(answer) - 1, -1, -1):
         for alphabet in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
             number = alphabet.find(answer[position])
@@ -145,7 +146,7 @@ def wrong_answers(answer: str) -> dict[str, str]:
 
 
 def list_cells(text: str) -> list[re.Match[str]]:
-    """Return a match for each item of a list such as `[1, 2]`; [] for nested lists, other strings and single items."""
+    """Return a match for each item of a list such as `[1, 2]`; [] for nested or one-item lists and other strings."""
     if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
         return []
     cells = [*ANSWER_CELL.finditer(text)]
@@ -153,7 +154,7 @@ def list_cells(text: str) -> list[re.Match[str]]:
 
 
 def hedges(answer: str, other: str, between: str) -> dict[str, str]:
-    """Return answers, by kind, that contain the right answer and a wrong answer, in both orders."""
+    """Return answers with the right answer and a wrong answer, in both orders. The keys are the kinds of probes."""
     texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
     if between:
         texts |= {

@@ -1,4 +1,4 @@
-"""The report of an audit: the scores of each task and the findings, as JSON and as printed text."""
+"""The report of an audit: the findings and each task's scores, as JSON and as printed text."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from reasoning_env.records import Problem
 from reasoning_env.rewards import extract_answer
 
 MAX_SCORED = 2_000
-"""Maximum characters of an answer in a command. For a longer answer, the command repeats the audit of the task."""
+"""Maximum characters of an answer in a reproducing command. For longer answers, the command repeats the audit."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if `extract_answer` reads an answer between tags unchanged, except for outer whitespace."""
+    """Return True if `extract_answer` returns this answer from its tags unchanged, except for outer whitespace."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

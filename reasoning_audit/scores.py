@@ -131,7 +131,7 @@ class TaskAudit:
     def mean(self, probe: str) -> float:
         """Return the mean score of a kind of answer. A problem to which a shortcut has no answer counts as 0.
 
-        The best constant answer is selected on one half of the problems, and its mean is over the other half.
+        For BEST_CONSTANT, one half of the problems selects the answer, and the mean is over the other half.
         """
         if probe not in self.tallies or not self.items:
             return 0.0
@@ -148,7 +148,10 @@ class TaskAudit:
 
     @property
     def faults(self) -> dict[str, str]:
-        """For each kind of answer with wrong scores, a description of the fault: shortcuts first, by falling score."""
+        """A description of the fault for each kind of answer that scores too high or too low.
+
+        Shortcuts come first, sorted by falling mean score.
+        """
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
             mean, bound = self.mean(probe), self.bound_of(probe)
@@ -216,8 +219,8 @@ async def audit_task(
 ) -> TaskAudit:
     """Score probes on a task in rounds, and return the scores of the last round.
 
-    The first round has `items` problems. The further `rounds` (see `ROUNDS`) end early if no probe is a suspect. A task
-    with a known answer leak has at most one further round. Raises WorkerError if the pool has no workers left.
+    The first round has `items` problems. The further `rounds` (see `ROUNDS`) stop as soon as no probe is a suspect. A
+    task with a known answer leak has at most one further round. Raises WorkerError if the pool has no workers left.
     """
     audit = await _probe(workers, target, range(items), None)
     failures = audit.failures
@@ -236,7 +239,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score probes on the problems numbered `numbers`. `suspects`, if given, are the only shortcuts to score."""
+    """Score the probes of the problems numbered `numbers`. `suspects`, if given, are the only shortcuts to score."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

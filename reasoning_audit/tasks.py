@@ -51,7 +51,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
 
 
 def left_out_of_training(session: Session[Problem]) -> set[str]:
-    """Return the tasks that training excludes unless the user names them. With library rewards, it excludes none."""
+    """Return the tasks that training excludes unless the user names them. With library rewards, there are none."""
     if session.settings.rewards == "library":
         return set()
     return {task.name for task in session.library.tasks if task.left_out or find_task(task.name).answer_leak}

@@ -1,6 +1,6 @@
 """Score with bare verifiers, and record what the verifiers do with an answer. Runs only in an audit's worker processes.
 
-A bare verifier is the verifier as its author wrote it, without this environment's guards. `BareSource` and
+A bare verifier is the verifier as its author wrote it, without the guards of `reasoning_env`. `BareSource` and
 `WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A watched scorer calls the bare verifier
 twice. `Verdict.own_parts` then has the returned numbers, and counts of Python's audit events.
 """
@@ -84,7 +84,7 @@ class Watch:
 
 
 def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
-    """Return the key of the count that an audit event of Python increases; None if any verifier may cause the event."""
+    """Return the key of the count that an audit event of Python increases; None if the event increases no count."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _contains_canary_name(arguments[0]) else None
     if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
@@ -104,14 +104,14 @@ def _contains_canary_name(code: CodeType) -> bool:
 
 
 class BareAnswers:
-    """Scores answers without guards. Each answer gets a new verifier, because a verifier may change the problem."""
+    """Scores answers with bare verifiers. Each answer gets a new verifier, because verifiers may change the problem."""
 
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make
         make()  # if the problem's entry is unreadable, this raises before an answer can be blamed
 
     def score(self, answer: str) -> float:
-        """Return the score, limited to [0, 1]. Raises the verifier's errors; ValueError if it returns no number."""
+        """Return the score, limited to [0, 1]. Raises the verifier's errors; ValueError if the result is no number."""
         returned = self._make()(answer)
         number = as_number(returned)
         if number is None or not math.isfinite(number):
@@ -120,7 +120,7 @@ class BareAnswers:
 
 
 class WatchedAnswers:
-    """Scores with the author's verifier. `parts` records what the verifier did, under the names in `Watched`.
+    """Scores answers with the bare verifier. `parts` records what the verifier did, under the names in `Watched`.
 
     The score is the verifier's score limited to [0, 1]; 0 if the verifier raises an error or returns no number.
     """
@@ -157,7 +157,7 @@ class WatchedAnswers:
 
 
 class BareSource(Source):
-    """Wraps a source of problems. The source's verifiers score the answers without this environment's guards."""
+    """Wraps a source of problems. The source's bare verifiers score the answers."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

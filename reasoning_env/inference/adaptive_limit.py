@@ -17,11 +17,12 @@ class AdaptiveLimit:
     """Limits requests to the rate that a server accepts.
 
     Time is divided into windows. Each window has a quota: how many requests may be sent. A refusal pauses all requests
-    for a window, and sets the quota to the number of requests accepted in the last window, if any. A window without a
-    refusal raises the quota. There is no quota before the first refusal.
+    for a window, and sets the quota to the number of requests accepted in the last window. If this number is 0, an
+    earlier quota stays, and the first quota is 1. A window without a refusal raises the quota. There is no quota before
+    the first refusal.
 
     A window is as long as the wait that the server asks for. If the server does not ask, a window lasts a quarter of
-    the time since the last accepted request, from FIRST_PAUSE_S to LONGEST_PAUSE_S.
+    the time since the last accepted request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S.
 
     `sent` is the number of requests sent so far.
     """
@@ -43,12 +44,12 @@ class AdaptiveLimit:
         self._window_is_given = False
         """Whether the length of the current window comes from a reply of the server."""
         self._begins_s = -math.inf
-        """When the current window begins. No request is sent before. After a refusal, this time is in the future."""
+        """When the current window begins: after a refusal, in the future. No request is sent before this time."""
         self._refused_s = -math.inf
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """Time of the last accepted request, approximated by the time of the next refusal."""
+        """Time of the last accepted request, approximated by the time of the refusal that followed."""
 
     async def wait(self) -> float:
         """Wait until a request may be sent. Return the current time, which `refused` needs as `sent_s`."""
@@ -72,7 +73,7 @@ class AdaptiveLimit:
         """Lower the quota, because the server refused the request sent at `sent_s`.
 
         `wait_s` is the wait in seconds that the server asks for, if any. `is_limit` is False if the server was
-        unavailable; then `wait_s` does not set the length of a window.
+        unavailable. Then `wait_s` delays the next window, but does not set the length of the window.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:  # the last refusal has already lowered the quota

@@ -56,7 +56,7 @@ AWAY_LIMIT_S = 600.0
 PROBE_S = 30.0
 """Limit in seconds for a server's first token, and for its list of models."""
 HEALTH_S = 2.0
-"""Limit in seconds for the health check of a server that failed."""
+"""Limit in seconds for the health check of a server after a failed request."""
 OTHERS_S = 2.0
 """Seconds for which the check at startup waits for further servers after the first server has answered."""
 LEAST_WAIT_S = 1.0
@@ -141,7 +141,7 @@ def read_servers(
     of_files: Sequence[Mapping[str, object]],
     of_options: Mapping[str, object],
 ) -> list[ServerT]:
-    """Return the settings of the servers. Options override files, and files override the first of `defaults`.
+    """Return the settings of the servers. Options override files, and files override `defaults[0]`.
 
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
     Returns an empty list if nothing is set.
@@ -177,7 +177,7 @@ def read_servers(
 
 
 def _read_word(word: str, name: str) -> str:
-    """Return `word`, a key or header; if it is `$NAME`, the environment variable's value. Raises ConfigError."""
+    """Return a key or header. `$NAME` reads an environment variable. Raises ConfigError (see `read_secrets`)."""
     setting = f"openai.{name}"
     if word.startswith("$"):
         variable = word[1:]
@@ -192,7 +192,7 @@ def _read_word(word: str, name: str) -> str:
 
 
 def find_secrets(servers: Iterable[object]) -> list[str]:
-    """Return the secrets that logs must not show: keys, headers and passwords of servers, and keys in the environment.
+    """Return the secrets that logs must not show: servers' keys, headers, passwords, and keys in environment variables.
 
     Each server may have the attributes `api_key`, `headers` and `base_url`. All values in a URL's query are secrets.
     """
@@ -217,7 +217,7 @@ class StatusError(Exception):
         self._body = body
 
     def __str__(self) -> str:
-        """Return a line with the status, and the error's message or, if there is none, the beginning of the reply."""
+        """Return a line with the status and the error's message. Without a message, use the beginning of the reply."""
         error = error_in_place(self._body)
         text = self._body[:1000].decode(errors="replace") if error is None else str(error)
         phrase = HTTPStatus(self.status).phrase if self.status in set(HTTPStatus) else ""
@@ -239,7 +239,7 @@ class StatusError(Exception):
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
     """Call `probe` with a time limit in seconds until it returns no failures. Log the failures.
 
-    Raises ServerError if failures remain after `timeout_s`, which may be infinite, and any error that `probe` raises.
+    Raises any error of `probe`, and ServerError if failures remain after `timeout_s` seconds, which may be infinite.
     """
     deadline = time.monotonic() + timeout_s
     outage = OutageLog(logger)
@@ -326,7 +326,9 @@ async def probe(completer: Completer, prompt: Prompt, options: RequestOptions) -
 async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) -> tuple[ReplyFormat, Exception] | None:
     """Set `completer.format` to the first format that gives a generated token. If it is already set, test only it.
 
-    Returns None if a format works. Returns a format and its error if something else may have made the format fail.
+    Returns None if a format works. Returns a format and its error if the server may support the format but failed for
+    another reason, such as an outage.
+
     Raises ServerError if the server supports none of the formats, or returns no token.
     """
     formats = completer.formats if completer.format is None else [completer.format]
@@ -366,7 +368,8 @@ async def detect(completer: Completer, prompt: Prompt, options: RequestOptions) 
 async def find_format(completer: Completer, prompt: Prompt, options: RequestOptions) -> ReplyFormat:
     """Detect, log and return the format of a server whose format was not detected at startup.
 
-    Raises the errors of a request for one token, and ServerError if the server supports none of the formats.
+    Detection sends a request for one token. Raises any error of this request, and ServerError if the server supports
+    none of the formats.
     """
     if (failed := await detect(completer, prompt, options)) is not None:
         raise failed[1]

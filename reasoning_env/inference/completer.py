@@ -27,7 +27,7 @@ class Completer(Protocol):
 
     @property
     def address(self) -> str:
-        """The address of the server as messages show it, without keys."""
+        """The address of the server as log and error messages show it, without keys."""
 
     @property
     def url(self) -> str:
@@ -37,7 +37,7 @@ class Completer(Protocol):
     def is_away(self) -> bool: ...
 
     def place(self, reply_format: ReplyFormat) -> str:
-        """Return a format's endpoint as messages show it, such as `POST /v1/completions with token ids`."""
+        """Return a format's endpoint as log and error messages show it: `POST /v1/completions with token ids`."""
 
     def load(self, split: str) -> float:
         """Return the number of requests in flight, divided by the limit if there is a limit."""
@@ -81,13 +81,13 @@ class ServerSettings(BaseModel):
     The environment variable OPENAI_BASE_URL replaces the default. To use several servers in `serve` and `process`, list
     them under `openai` in a --config file."""
     model_name: str | None = None
-    """Name of the model on the server (`--openai.model_name`). None: the server's only model in `evaluate`, and the
-    name `default` in other commands."""
+    """Name of the model on the server (`--openai.model_name`). None: `evaluate` uses the server's only model, and other
+    commands send the name `default`."""
     api_key: str | None = None
     """API key of the server (`--openai.api_key`). `$NAME` reads an environment variable. None: `$OPENAI_API_KEY`."""
     headers: Headers = Field(default_factory=dict)
     """HTTP headers of every request, such as `api-key=$AZURE_KEY`; `$NAME` reads an environment variable. If `headers`
-    are set, requests have an API key only if `api_key` is set too."""
+    are set, no default API key is sent."""
     server_type: Annotated[str, AfterValidator(check_type)] = Field(
         default=AUTO, json_schema_extra={"enum": [*names_of_types()]}
     )

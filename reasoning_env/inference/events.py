@@ -1,4 +1,4 @@
-"""Join the server-sent events of a streamed reply, each with a piece of one completion, into one reply."""
+"""Join the server-sent events of a streamed reply into one reply. Each event has a piece of one completion."""
 
 from __future__ import annotations
 

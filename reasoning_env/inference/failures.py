@@ -71,7 +71,7 @@ class Failure:
 
     @property
     def nobody_answers(self) -> bool:
-        """True if the server is absent or busy, so that the prompt is not the cause of the failure."""
+        """True if the server is absent or busy. Then the prompt did not cause the failure."""
         is_away = self.kind is FailureKind.ABSENT and self.status != HTTPStatus.INTERNAL_SERVER_ERROR
         return is_away or self.kind is FailureKind.BUSY
 
@@ -139,7 +139,7 @@ class ErrorReply(Exception):
 
 
 def overload_in_choice(error: object) -> ErrorReply | None:
-    """Return the error in a choice as an ErrorReply if it says that the server may be overloaded; else None."""
+    """Return the error of a completion as an ErrorReply if the server may be overloaded; else None."""
     reply = ErrorReply(error)
     return reply if explain_failure(reply).may_be_overload else None
 
@@ -174,7 +174,7 @@ def error_in_place(body: bytes) -> ErrorReply | None:
 
 
 MAX_MESSAGE_CHARACTERS = 4096
-"""Only this many characters of an error body are searched for why the server refused the request."""
+"""The messages of an error body are truncated to this many characters."""
 NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id", "url", "input", "body", "request"})
 """Fields of an error that contain no message: names and numbers of the error, or parts of the request."""
 
@@ -319,7 +319,7 @@ def _has_no_connection(error: BaseException) -> bool:
 
 
 def _describe_connection(error: BaseException) -> str | None:
-    """Return why a client has no connection, more precisely than the client's message; None if the cause is unknown."""
+    """Return why no connection was made; None if the cause is unknown. The client's own message is less precise."""
     root = _root(error)
     if isinstance(root, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({root.verify_message}); SSL_CERT_FILE can name trusted certificates"
@@ -329,7 +329,7 @@ def _describe_connection(error: BaseException) -> str | None:
 
 
 def _root(error: BaseException) -> Any:
-    """Return the innermost cause of a client's error."""
+    """Return the innermost cause of an error of an HTTP client."""
     root: Any = getattr(error, "os_error", None) or error  # errors of aiohttp have their cause in an attribute
     while (below := root.__cause__ or root.__context__) is not None:
         root = below
@@ -370,7 +370,7 @@ class History:
     pause_s: float = 0.0
 
     def after(self, failure: Failure, *, successes: int, outage_s: float, pause_s: float) -> History:
-        """Return the history with one more failure. `successes`: how many requests of all groups have succeeded."""
+        """Return the history with one more failure. `successes`: number of successful requests, all groups together."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
         if others_succeeded and not failure.may_be_overload and not failure.is_unreachable:
@@ -379,15 +379,15 @@ class History:
 
 
 class RequestOutage(OutageLog):
-    """Tracks how long requests of all groups have failed, and when the server was last absent or busy."""
+    """Tracks how long all requests of a run have failed, and when the server was last absent or busy."""
 
     _absent_at = -math.inf
 
     def counted_s(self, failure: Failure) -> float:
         """Return how long requests have failed, in seconds, for the limits in `decide`.
 
-        If the server is absent or busy, the whole time counts. For any other failure, only the time since the server
-        was last absent or busy counts.
+        If the server is absent or busy, the whole outage counts. For any other failure, the outage counts only from
+        the last failure that found the server absent or busy.
         """
         if failure.nobody_answers:
             self._absent_at = self._clock()
@@ -402,7 +402,7 @@ class Timeouts:
     - `reply_s`: one attempt; None for no limit.
     - `outage_s`: how long all requests may fail, or all servers may be unhealthy; infinite for no limit.
     - `away_s`: replaces a shorter `outage_s` while no server answers at all, because servers may be restarting.
-    - `tries`: the maximum number of attempts. If set, `outage_s` has no effect, and attempts have no pauses.
+    - `tries`: the maximum number of attempts. If set, `outage_s` has no effect, and attempts follow without pauses.
     """
 
     reply_s: float | None
@@ -412,7 +412,7 @@ class Timeouts:
 
 
 def decide(failure: Failure, history: History, limits: Timeouts) -> float | ServerError | TimeoutError:
-    """Return the seconds to wait before a group's request is retried, or the error with which the group is given up.
+    """Return the seconds to wait before a group's request is retried, or the error to raise if the group is given up.
 
     `history` already contains `failure`. The first rule that applies decides:
 
@@ -421,8 +421,9 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
        which ends the run.
     3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up. This prompt causes the failures.
     4. `limits.tries` failures: give up.
-    5. Requests of all groups have failed for `limits.outage_s`: give up. While no server answers, this limit is
-       at least `limits.away_s`. If the server says how long to wait, this limit is at least `limits.reply_s`.
+    5. All requests of the run have failed for too long: give up. The limit is `limits.outage_s`. While no server
+       answers, the limit is at least `limits.away_s`. If the server says how long to wait, the limit is at least
+       `limits.reply_s`.
     6. Otherwise: retry after the pause, or after the time that the server asks for.
     """
     said = failure.description

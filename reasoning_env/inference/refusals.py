@@ -1,7 +1,7 @@
 """Learn which parts of a request a server refuses, and change later requests so that the server accepts them.
 
 Requests are changed as little as possible. A token limit is lowered to the value that the error allows. A parameter is
-renamed if the server has another name for it. A parameter stays left out only if the server accepts the request
+renamed if the server has another name for it. A parameter is left out for good only if the server accepts the request
 without it.
 """
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
 """Fields of a request that `Refusals` never leaves out."""
 DROPPED_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
-"""If an error names several parameters, these are left out last, in this order."""
+"""Parameters that are left out last, in this order, if an error names several parameters."""
 FEWEST_TOKENS = 64
 """If the context leaves fewer tokens than this for a completion, the prompt counts as too long."""
 PROMPT_MARGIN = 1.05
@@ -84,10 +84,10 @@ class Refusals:
         self._context: int | None = None
         """The context length that an error reported, in tokens; None until an error reports it."""
         self._prompt_scale = 0.0
-        """The largest ratio so far of the server's count of a prompt's tokens to the estimated count."""
+        """The largest ratio so far: a prompt's tokens as the server counts them, divided by the estimated tokens."""
         self._left_out: set[str] = set()
         self._search: _Search | None = None
-        """Finds out which of the parameters named in an error the server refuses; None if no error named parameters."""
+        """The search for the refused parameters among those that an error names; None while there is no search."""
         self._logged: set[str] = set()
 
     def adapt(self, request: Mapping[str, object], attempts: Attempts) -> dict[str, object]:
@@ -233,7 +233,7 @@ class Refusals:
 
 
 class _Search:
-    """Finds out by trial which of the parameters named in an error must be left out."""
+    """Finds out by trial which parameters must be left out, among those that an error names."""
 
     def __init__(self, wording: Sequence[str], named: Sequence[str]) -> None:
         self.wording = wording

@@ -53,7 +53,7 @@ Received = Rollout | BrokenOffError | UnusableCompletion
 # ---------------------------------------------------------------------------- the requests of a run
 
 LONG_WAIT_S = 60.0
-"""A request is logged when it has waited this many seconds longer than any request that has got a reply so far."""
+"""A request is logged when it has waited this many seconds longer than the slowest request with a reply."""
 
 
 class PatientRequests:
@@ -63,7 +63,7 @@ class PatientRequests:
         self._successes = 0
         self._outage = RequestOutage(logger, clock)
         self._problem = ""
-        """The description of the current outage in the log."""
+        """The current outage, as the log describes it."""
         self._waits = OutageLog(logger)
         self._sent_at: list[float] = []
         """When each request in flight was sent."""
@@ -85,8 +85,8 @@ class PatientRequests:
     ) -> list[Rollout]:
         """Return exactly `n` rollouts. If a request fails, the rollouts that have arrived are kept.
 
-        `ask` requests the missing number of rollouts and returns at least one; it may raise any error. Failed requests
-        are retried with pauses, as `decide` says.
+        `ask` gets the number of missing rollouts and returns at least one rollout; it may raise any error. Failed
+        requests are retried with pauses, as `decide` says.
 
         Raises:
             TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
@@ -165,10 +165,10 @@ class ServedModel:
     """Returns completions of one model. The end of `async with` closes the connections to the servers.
 
     Args:
-        completers: Returns the servers. Called for each request, so that a replaced server is used at once.
+        completers: Function that returns the servers. Called for each request, so a replaced server is used at once.
         layout: The chat format, which builds prompts and tokenizes texts.
         options: The options of every request.
-        timeouts: Returns the time limits of requests. Called for each request.
+        timeouts: Function that returns the time limits of requests. Called for each request.
         model: Name of the model, for results.
     """
 
@@ -308,7 +308,7 @@ class ServedModel:
         return rollouts
 
     async def watch(self) -> None:
-        """Check unreachable servers forever, and log outages and requests that wait unusually long."""
+        """Check unreachable servers forever. Log outages, and log requests that wait unusually long."""
         while True:
             await asyncio.sleep(WATCH_S)
             self._patience.log_state()

@@ -99,7 +99,7 @@ class RequestOptions:
 # ---------------------------------------------------------------------------- how completions ended
 
 MAX_FINISH_REASONS = 32
-"""Maximum number of finish reasons to count separately. Gemini has 17; a faulty server could send any number."""
+"""Maximum number of finish reasons to count separately. Gemini has 17, but a faulty server could send thousands."""
 NO_FINISH_REASON = "null"
 """The name, in messages and counts, for a missing finish reason."""
 
@@ -149,8 +149,8 @@ class Reachability:
     """Ends requests to a server that has stopped.
 
     After a restart, old connections may stay open to a process that never replies. So this class tries to connect while
-    requests wait. The requests are lost if connections were refused and are then accepted again, or if attempts to
-    connect fail for AWAY_S. When requests are lost, `disconnect` closes all connections.
+    requests wait. Requests count as lost if connections are first refused and later accepted, or if attempts to connect
+    fail for AWAY_S. When requests are lost, `disconnect` closes all connections.
 
     Only servers at plain http addresses without a proxy are checked.
     """
@@ -240,7 +240,7 @@ class Server:
         settings: With the key and the headers that `read_secrets` returned.
         formats: The first format for which the server generates a token is used. A single format is not tested.
         slots: Limits of the requests in flight, by split ("train", "eval").
-        on_reply: Called after each successful request with the split and the duration in seconds.
+        on_reply: Called with the split and the duration in seconds, after each successful request.
     """
 
     def __init__(
@@ -307,7 +307,7 @@ class Server:
         """Request `n` completions. Return those that arrived; if none arrived, raise the first error.
 
         Args:
-            kind: The kind of replies; None for the kind of the server's detected format.
+            kind: The kind of replies. If None, use the server's detected format.
             reply_s: Time limit of one request in seconds, from when it is sent.
 
         Raises the errors of `ask`.
@@ -530,7 +530,7 @@ def is_empty(completion: ServedCompletion) -> bool:
 
 
 def explain_ending(completion: ServedCompletion, endings: Endings) -> BrokenOffError | None:
-    """Return an error if the server broke the completion off, or if it has 0 tokens and is no refusal; else None."""
+    """Return an error for a completion that the server broke off, or that has 0 tokens and is no refusal; else None."""
     if (error := endings.broken_off(completion)) is not None:
         return error
     tokens = completion.token_count if isinstance(completion, TextCompletion) else 0

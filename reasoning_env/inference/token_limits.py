@@ -87,7 +87,7 @@ def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens
 
 
 def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
-    """Return False for a message that is not about the tokens of the completion, for example about the prompt alone."""
+    """Return True if a message is about the tokens of the completion; False, for example, if only about the prompt."""
     if names_limit(message) or (sent >= LEAST_TOKENS and sent in numbers):
         return True
     total = _find_total(message, sent, numbers)
@@ -95,7 +95,7 @@ def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
 
 
 def _numbers_matching(pattern: re.Pattern[str], message: str) -> list[int]:
-    """Return the number in each match of a pattern in the message."""
+    """Search the message for a pattern, and return the number in each match."""
     return [int("".join(groups).replace(",", "")) for groups in pattern.findall(message)]
 
 
@@ -128,7 +128,7 @@ def _from_context_and_prompt(message: str, sent: int, others: list[int]) -> Allo
 def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens: int) -> AllowedTokens | None:
     """Return the error message's largest number below `sent`.
 
-    If there is none, return the context length in the message minus `prompt_tokens`.
+    If there is none, subtract `prompt_tokens` from the message's context length, and return the difference.
     """
     if smaller := [each for each in others if each < sent]:
         return AllowedTokens(max(smaller))
@@ -141,7 +141,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return N if the error says `at least N`, `sent` - 1 for `less than`, and half of `sent` for `too large`."""
+    """Return N for a message with `at least N`, `sent` - 1 for `less than SENT`, half of `sent` for `too large`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

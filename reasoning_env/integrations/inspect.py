@@ -5,7 +5,7 @@
 
 In a clone that is not installed, the task is `reasoning_env/integrations/inspect.py`.
 
-Set --max-tokens to the length of the longest completion, because Inspect sets no maximum.
+Limit the tokens of a completion with --max-tokens, because Inspect sets no limit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def reasoning_gym(
         limit: Number of problems of each task.
         seed: Seed of the problems.
         task_modules: Modules with your own tasks.
-        checkout: The folder of another reasoning-gym.
+        checkout: Folder of a clone of reasoning-gym, to use instead of the installed package.
         settings: More settings of `Bridge`: `-T 'settings={"rewards": "library", "eval_level": 0.5}'`.
     """
     # Inspect's command line converts a value with commas to a list.

@@ -50,7 +50,7 @@ class _Actor:
         self._starting: asyncio.Task[Session[Problem]] | None = None
 
     async def _session(self) -> Session[Problem]:
-        """Return the started session. After an error, the next call starts a new session."""
+        """Return the started session. If the start fails, the next call starts a new session."""
         if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
             self._starting = asyncio.create_task(self._start())
         return await asyncio.shield(self._starting)  # a cancelled call must not end the start for other calls
@@ -68,7 +68,7 @@ class _Judge(_Actor):
 
 
 class RayJudges:
-    """One session on each node that the cluster of `ray.init` has when this object is created.
+    """One session on each node of the cluster that `ray.init` connected to. Nodes that join later get no session.
 
     Args:
         settings: Settings of the sessions.
@@ -76,7 +76,7 @@ class RayJudges:
     """
 
     REST_S = 30.0
-    """Seconds for which other nodes are preferred after the judge on a node failed, while Ray restarts it."""
+    """If a node's judge fails, other nodes are preferred for this many seconds, while Ray restarts the judge."""
 
     def __init__(self, settings: ReasoningSettings | None = None, *, score: str | ScoreFunction | None = None) -> None:
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
@@ -128,7 +128,7 @@ class RayJudges:
 
 
 class MakeProblems(_Actor):
-    """Generates rows of problems. The column `part` of a batch has the numbers of the parts to generate."""
+    """Generates rows of problems, in parts (`RowPlan`). The column `part` of a batch has the numbers of the parts."""
 
     def __init__(self, settings: ReasoningSettings, wanted: RowPlan, form: ProblemForm) -> None:
         super().__init__(settings)
@@ -185,8 +185,8 @@ def problem_rows(
 ) -> ray.data.Dataset:
     """Return a data set with the rows that the command `problems` writes. `options` are passed to `map_batches`.
 
-    The rows are generated in `parts` parts. Use at most as many parts as tasks: parts that share a task each generate
-    all problems of the task.
+    The rows are generated in `parts` parts. Use at most as many parts as tasks: if several parts share a task, each of
+    these parts generates all problems of the task and keeps only some.
     """
     numbers = ray.data.from_items([{"part": part} for part in range(1, parts + 1)], override_num_blocks=parts)
     return numbers.map_batches(

@@ -68,7 +68,7 @@ class TrlEnvironment:
         self.problems: dict[str, Problem] = {}
         """Problems whose rows were generated and whose groups are not judged yet. Keys are the references."""
         self.max_completion_tokens: int | None = None
-        """The trainer's `max_completion_length`, which the callback sets; None if the callback is not used."""
+        """The trainer's `max_completion_length`, copied by the callback; None without the callback."""
         self._ranks, self._rank = 1, 0
         self._objects: Any = None
         self._batch: Sequence[Completion] | None = None
@@ -193,10 +193,10 @@ NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_me
 
 
 def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
-    """Return a reward function that passes each completion to the score function with its row, including the prompt.
+    """Return a reward function that calls the score function with each completion and its row, including the prompt.
 
-    The reward is None after an infrastructure error. TRL logs the rewards under `name`, and the share of
-    completions with each Reason. TRL's table of completions gets the columns `NAME/reason`, `NAME/error` and
+    The reward is None after an infrastructure error. TRL logs the rewards under `name`, and the share of completions
+    with each Reason under `NAME/REASON`. TRL's table of completions gets the columns `NAME/reason`, `NAME/error` and
     `NAME/parts`.
     """
 

@@ -36,7 +36,7 @@ __all__ = ["ReasoningGymTaskset"]
 
 
 class ReasoningGymData(vf.TaskData):
-    """The reference of a problem, and the settings of `Bridge` with which any process makes the problem again."""
+    """A problem's reference, and settings of `Bridge`. With both, any process can generate the problem again."""
 
     reference: str
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -100,7 +100,7 @@ class ReasoningGymConfig(vf.TasksetConfig):
     - `num_eval_samples_per_task`: number of problems per task in an evaluation
     - `system_message`: replaces the system prompt; "" omits the prompt
     - `task_modules`: modules with your own tasks, separated by commas
-    - `checkout`: the folder of another reasoning-gym
+    - `checkout`: the folder of a clone of reasoning-gym, to use instead of the installed package
     - `settings`: more settings of `Bridge`, such as `{"rewards": "plain"}`
     """
 

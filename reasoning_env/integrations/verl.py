@@ -46,17 +46,19 @@ async def compute_score(
     settings: Mapping[str, object] | None = None,
     **_: object,
 ) -> dict[str, object]:
-    """Return the score of a completion, its parts and the reason; `ground_truth` is the problem's reference.
+    """Return a completion's score, the parts of the score and the reason for the score.
 
-    The parts are items of the returned dict, so `algorithm.gdpo_reward_keys=[format,answer]` can select them.
-    Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
+    `ground_truth` is the reference that identifies the problem. The parts are items of the returned dict, so
+    `algorithm.gdpo_reward_keys=[format,answer]` can select them.
+
+    Raises ScoringError if an infrastructure error persists, and InvalidReferenceError for an invalid reference.
     """
     verdict = await _verdict(settings, ground_truth, solution_str)
     return {**_score(verdict), **verdict.parts}
 
 
 def compute_score_blocking(*given: Any, **named: Any) -> dict[str, object]:
-    """Do the same as `compute_score` without a coroutine, for verl's reward manager `remote`."""
+    """Call `compute_score` and wait for the result. verl's reward manager `remote` needs this function."""
     return asyncio.run(compute_score(*given, **named))
 
 
@@ -79,7 +81,7 @@ async def compute_score_of_row(
 
 
 def compute_score_of_row_blocking(*given: Any, **named: Any) -> dict[str, object]:
-    """Do the same as `compute_score_of_row` without a coroutine, for verl's reward manager `remote`."""
+    """Call `compute_score_of_row` and wait for the result. verl's reward manager `remote` needs this function."""
     return asyncio.run(compute_score_of_row(*given, **named))
 
 

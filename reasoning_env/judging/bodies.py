@@ -32,7 +32,7 @@ PIECE_BYTES = 1 << 16
 """How many bytes of a body are searched at a time to count its JSON values."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 TEXT_GROWTH = 4
-"""A string needs up to this many times its UTF-8 size in memory: one emoji makes every character take four bytes."""
+"""In memory, a string needs up to this many times its UTF-8 size: one emoji makes every character take four bytes."""
 
 
 class ByteSemaphore:
@@ -66,9 +66,9 @@ class TooManyValuesError(ValueError):
 class BodyReader:
     """Reads the bodies of requests.
 
-    Two semaphores (`ByteSemaphore`) limit the memory of all requests together. One counts a body until its reply is
-    sent. The other counts completions while they are judged. Bodies up to SHORT_BODY use neither semaphore, so slow
-    clients do not delay small requests.
+    Two semaphores (`ByteSemaphore`) limit the memory of all requests together. One counts the body of a request until
+    the reply is sent. The other counts completions while they are judged. Bodies up to SHORT_BODY use neither
+    semaphore, so slow clients do not delay small requests.
     """
 
     def __init__(self, limits: JudgeLimits) -> None:
@@ -80,7 +80,7 @@ class BodyReader:
         self._texts = ByteSemaphore(TEXTS_AT_ONCE * TEXT_GROWTH * self._max_bytes)
 
     def check_head(self, request: web.BaseRequest) -> None:
-        """Raise Refused (413 or 415) if the headers show that the server will not read the body."""
+        """Raise Refused if the headers announce a body that is too large (413) or compressed (415)."""
         if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise Refused(415, "the server does not read compressed bodies; send the body without Content-Encoding")
         if (request.content_length or 0) > self._max_bytes:
@@ -110,7 +110,7 @@ class BodyReader:
             yield record
 
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
-        """Parse JSON as a record of type `kind`. Raises Refused (400 or 413) for invalid JSON."""
+        """Parse JSON as a record of type `kind`. Raises Refused for invalid JSON (400) or too many values (413)."""
         try:
             return await run_in_thread_if_long(len(body), read_request, body, kind, self._max_values)
         except TooManyValuesError:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 NOT_GENERATED_KIND = "not_generated"
-"""The `kind` of a refusal if the reference is valid, but its problem cannot be generated."""
+"""The `kind` of a refusal if a problem cannot be generated, although its reference is valid."""
 RAISES_KIND = "raises"
 """The `kind` of a refusal if the score function raised an error for every completion."""
 _JSON = {"Content-Type": "application/json"}
@@ -36,7 +36,7 @@ WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
 
 
 class JudgeClient:
-    """Sends groups to the server at `url`, for a program or for `Bridge(judge=JudgeClient(url))`.
+    """Sends groups to the server at `url`. Call `judge`, or create a bridge: `Bridge(judge=JudgeClient(url))`.
 
     `timeout_s` limits the time for a group's verdicts, including retries. A client works on one event loop only, so
     create one client per bridge.

@@ -36,7 +36,7 @@ class GetRewardRequest(msgspec.Struct):
 
 
 class VerdictRow(msgspec.Struct):
-    """A verdict. If the request has a `row`, `parts` and `error` come from the score function."""
+    """A verdict. For a request with a `row`, the score function determines `parts` and `error`."""
 
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Reason

@@ -22,7 +22,7 @@ REQUEST_DURATIONS = Metric[object](
 
 
 class JudgeMetrics:
-    """The counts of a judge server. Their labels have few possible values: reasons, statuses, or names of tasks."""
+    """The metrics of a judge server. Their labels have few possible values: reasons, statuses, or names of tasks."""
 
     def __init__(self, routes: Iterable[str]) -> None:
         self.registry = new_registry()

@@ -1,4 +1,4 @@
-"""Find the completion in a query of OpenRLHF, which consists of a prompt and its completion."""
+"""Find the completion in a query of OpenRLHF. A query is a prompt followed by its completion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 PROMPT_END = 160
-"""A prompt is found in a query by its last bytes. This is their number, not counting whitespace."""
+"""A prompt is found in a query by this many bytes of the prompt's end, not counting whitespace."""
 # Chat templates append at most 79 bytes to a question (cohere2, among 108 templates of TRL 1.16 and axolotl 0.19), so
 # at least half of these bytes belong to the question.
 _WHITESPACE = b" \t\n\r\x0b\x0c"

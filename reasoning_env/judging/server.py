@@ -9,7 +9,8 @@
 - `GET /metrics` -> metrics in Prometheus' text format
 
 Requests contain references to problems, so any server can judge any problem. A client's mistake gets a status 4xx and
-one line. The server retries after an infrastructure error, then replies with 503 and Retry-After, never with a score.
+one line. The server retries after an infrastructure error. If the error persists, the server replies with 503 and
+Retry-After, never with a score.
 
 A session with a score function judges rows: send `row` instead of `ref`, and rows as labels (objects, or JSON strings).
 """
@@ -227,7 +228,7 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Return the reference or row in each label of a request. A row may be a JSON string.
+        """Parse the labels of a request. A label is a reference, a row, or a row as a JSON string.
 
         Raises Refused (400 or 413).
         """
@@ -243,7 +244,7 @@ class JudgeServer:
     # ---- judging
 
     async def _judge_each(self, subjects: Sequence[Subject], completions: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each completion. After the first error, cancel the others and raise the error."""
+        """Return a verdict for each completion. After the first error, stop judging and raise the error."""
 
         async def judge(pair: tuple[Subject, str]) -> Verdict:
             subject, text = pair
@@ -254,7 +255,7 @@ class JudgeServer:
         return await map_concurrently(judge, pairs, at_once=self.AT_ONCE)
 
     async def _verdicts(self, subject: Subject, texts: Sequence[str]) -> list[Verdict]:
-        """Return verdicts. Retry twice after infrastructure errors. Raises Refused if there are no verdicts."""
+        """Return verdicts, after up to two retries. Raises Refused if the retries fail, and for other errors."""
         # More retries would let the client wait too long. Some retries are needed because miles never retries.
         retry_pauses = islice(pauses(), 2)
         while True:

@@ -47,5 +47,5 @@ def names_of_kind(kind: ReplyKind) -> str:
 
 
 def format_of_kind(kind: ReplyKind) -> ReplyFormat:
-    """Return the most widely supported format with this kind of replies: the last one in REPLY_FORMATS."""
+    """Return the most widely supported format of a kind: the last format of this kind in REPLY_FORMATS."""
     return [each for each in REPLY_FORMATS if each.kind is kind][-1]

@@ -40,7 +40,7 @@ KNOWN_FINISH_REASONS = frozenset(" ".join(ENDING_WORDS.values()).split())
 MAX_NAME_CHARACTERS = 200
 """A model's name is cut after this many characters."""
 THINKING = ("reasoning_content", "reasoning")
-"""Fields with thinking. vLLM, SGLang and DeepSeek use the first name; newer vLLM and other servers use the second."""
+"""Fields of a reply with thinking. vLLM, SGLang and DeepSeek use the first; newer vLLM and others use the second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +258,7 @@ class StopText:
     """Tracks whether a server keeps the stop string at the end of completions.
 
     The stop string is the closing answer tag, without which an answer does not count. Requests ask the server to keep
-    it. If a server removes it anyway, requests have no stop string, and this class cuts off completions after the tag.
+    it. If a server removes it anyway, later requests omit it, and this class cuts off completions after the tag.
     """
 
     def __init__(self) -> None:

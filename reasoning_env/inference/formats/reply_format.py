@@ -40,7 +40,7 @@ NO_FILTERS: Mapping[str, object] = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""Parameters of training requests that switch off the filters in a model's generation_config.json. The
+"""With these parameters, training requests switch off the filters in a model's generation_config.json, because
 log-probabilities do not include the effect of filters."""
 
 
@@ -64,7 +64,7 @@ class TextCompletion:
 
     - `text`: the text.
     - `thinking`: the thinking, if the server returned it in a separate field; else "".
-    - `finish_reason`: as the server sends it, or `error` or `refusal`; "" if the server sends none.
+    - `finish_reason`: `error` for an error, `refusal` for a refusal; else the server's, or "" if missing.
     - `error`: the message of an error in the completion.
     - `token_count`: number of tokens of the completion; None if the server does not send it.
     """
@@ -84,7 +84,7 @@ class SentRequest:
     """A request that the server answered.
 
     - `requested`: the fields that the settings ask for, with OpenAI's names.
-    - `sent`: the fields that were sent, changed if the server refused some of them.
+    - `sent`: the fields as sent. They differ from `requested` if the server refused some fields.
     - `model`: the model's name in the reply; "" if the reply has no name.
     """
 

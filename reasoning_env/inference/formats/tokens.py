@@ -1,4 +1,4 @@
-"""Read token ids and log-probabilities from replies. Each token format has its own module, and this one is shared.
+"""Read token ids and log-probabilities from replies. The modules of all token formats use this module.
 
 A reply may have many megabytes. So it is cut into completions, and each completion is read in small pieces that do not
 block the event loop. If a reply does not have the expected format, ReplyError says what the reply contains.
@@ -69,8 +69,8 @@ class TokenFormat(ReplyFormat):
     - `request`: makes the body of a request from the prompt's tokens, the model's name and OpenAI's parameters.
     - `cut`: splits a reply into completions.
     - `read`: returns a generator that reads a completion's token ids and log-probabilities in several steps.
-    - `request_for_text`: makes the body of a request for one token after a text, from the text and the model's name.
-    - `prompt_of`: returns that text's tokens in the reply, or only their number; None if the reply has neither.
+    - `request_for_text`: from a text and the model's name, makes the body of a request for one token after the text.
+    - `prompt_of`: reads the text's tokens, or only their number, from the reply to `request_for_text`; None if missing.
     - `model_of`: returns the model's name in the reply; "" if the reply has no name.
     """
 
@@ -151,7 +151,7 @@ def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
 def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[bytes]:
     """Split the JSON of a list into shorter lists, each of about REPLY_PIECE_BYTES bytes.
 
-    `end_of_element` is the end of an element with the comma after it. The list is split only after this string.
+    `end_of_element`, such as `],`, ends each element but the last. The list is split only after this string.
     """
     whole = bytes(raw)
     start = 0
@@ -165,7 +165,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
     """Raise ReplyError unless `raw`, without its numbers and blanks, is a list of `count` times `element`.
 
-    `expected` describes an element in the error's message.
+    The error's message contains `expected`, a description of an element.
     """
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
@@ -201,7 +201,7 @@ def rollout_from_tokens(
 ) -> Rollout | BrokenOffError | str:
     """Return a rollout of the sampled tokens, or the reason why they are unusable for training.
 
-    Returns BrokenOffError if the completion's text has more tokens than the reply lists.
+    The reason is a BrokenOffError if the completion's text has more tokens than the reply lists.
     """
     if len(completion.tokens) == 0:
         return "no completion tokens"

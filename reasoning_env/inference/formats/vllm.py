@@ -68,8 +68,8 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 def _split(body: Body) -> Iterator[RawCompletion]:
     """Yield the completions. Raises DecodeError if the body has another layout.
 
-    `_read` checks the elements of the list `logprobs`, one for each completion. This function checks everything else
-    in the body, so model text is never read as numbers.
+    The list `logprobs` is found by its brackets, which model text may contain too. So this function checks the rest of
+    the body, and `_read` checks the elements of the list, one for each completion.
     """
     key = b'"logprobs":'  # model text cannot contain this key, because JSON escapes its quotes
     piece_end = body.find(b"[", body.find(key) + len(key)) + 1
