@@ -155,7 +155,7 @@ def _check(processes: Sequence[rig.Process], trainer: rig.Trainer, received: Seq
 def _print_dumps(rollouts: Rollouts) -> None:
     print("\nThe rollouts, with one line of JSON per group:")
     for path, groups in rollouts.files.items():
-        print(f"  {path}  ({groups} groups)")
+        print(f"  {path}  (groups: {groups})")
     if example := rollouts.example:
         print("\nA problem with its best and worst rollout, and their scores:")
         print(textwrap.indent(example.text, "  "))

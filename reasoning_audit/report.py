@@ -13,7 +13,7 @@ from pydantic import Field
 
 from reasoning_env.records import LibraryInfo
 from reasoning_env.runtime.terminal import print_table
-from reasoning_env.runtime.text import printable
+from reasoning_env.runtime.text import pluralize, printable
 from reasoning_env.storage.values import Count, Name, Share
 
 from .findings import Finding, count_by_severity, sort_by_severity
@@ -154,7 +154,7 @@ def print_report(report: Report, *, fails: bool) -> None:
     for audit in report.audits:
         if audit.failures:
             count, first = len(audit.failures), audit.failures[0]
-            print(f"{audit.place}: {count} problems could not be audited; the first error: {first}")
+            print(f"{audit.place}: {pluralize(count, 'problem')} not audited; the first error: {first}")
     for finding in report.findings:
         _print_finding(finding)
     print(findings_line(report.findings))

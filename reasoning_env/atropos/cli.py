@@ -21,7 +21,7 @@ from ..program.running import start_log
 from ..program.selection import check_selection
 from ..program.settings import settings_command
 from ..program.shared_options import read_selection
-from ..runtime.text import redact
+from ..runtime.text import pluralize, redact
 from ..settings.given import description_line
 from ..storage.folders import FOLDER, find_checkout
 from .config import (
@@ -111,7 +111,7 @@ def _write_kept(groups: Path | None, selection: Selection) -> None:
     """If `--keep` is given, write training rows into the folder of the file `groups`."""
     if groups is not None and selection.keep is not None:
         path, number = write_kept(groups, selection)
-        print(f"wrote {number} training rows to {path}")
+        print(f"wrote {pluralize(number, 'training row')} to {path}")
 
 
 # ------------------------------------------------------------------ settings

@@ -151,7 +151,7 @@ class Lifetime:
         if self.checkpoints is None:
             return
         if self._run.session.in_flight and self.checkpoints.folder is not None:
-            logger.info("saved %d unfinished problems; the next run starts with them", self._run.session.in_flight)
+            logger.info("unfinished problems saved for the start of the next run: %d", self._run.session.in_flight)
         self.save(step, latest=True)
         await asyncio.to_thread(self.checkpoints.close)
 

@@ -87,7 +87,7 @@ class RunReport:
                 last, moved_at = moved, time.monotonic()
             elif not self._run.inference.outage_s:
                 lasted_s, in_flight = time.monotonic() - moved_at, self._run.session.in_flight
-                logger.info("no group scored or dropped for %.0f s; %d groups in flight", lasted_s, in_flight)
+                logger.info("no group scored or dropped for %.0f s; groups in flight: %d", lasted_s, in_flight)
 
 
 RUN: Sequence[Metric[Run]] = (

@@ -14,6 +14,7 @@ from ..program.parser import Command, CommandParser, at_least_one, mapping, name
 from ..program.running import run_to_end
 from ..program.shared_options import add_config_option, file_settings, given_settings
 from ..runtime.terminal import Table
+from ..runtime.text import pluralize
 from ..storage.folders import find_checkout
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
     for task, facts in card["tasks"].items():
         for reason in facts["ended"]:
             print(f"{task} has {facts['rows']} of {facts['wanted']} rows: {reason}")
-    print(f"Wrote {card['rows']} rows to {options.out}")
+    print(f"Wrote {pluralize(card['rows'], 'row')} to {options.out}")
     if not card["rows"] and wanted.parts == 1:  # one of several parts may be empty
         print("the file has no rows; see the table above for the reasons", file=sys.stderr)
         return 1

@@ -13,7 +13,7 @@ from ..program.parser import Command, CommandParser
 from ..program.running import run_to_end
 from ..program.shared_options import add_config_option, add_selection_options, file_settings, read_selection
 from ..runtime.terminal import print_json, progress_bar
-from ..runtime.text import printable
+from ..runtime.text import pluralize, printable
 from ..storage.folders import find_checkout
 
 if TYPE_CHECKING:
@@ -102,13 +102,13 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
         )
     _print_without_score(card["left_out"], card["without_score"])
     if card["outside"]:
-        print(f"Dropped {card['outside']} rows whose pass rate is outside --pass-rate")
+        print(f"Dropped {pluralize(card['outside'], 'row')} with a pass rate outside --pass-rate")
     for reason, number in card.get("not_kept", {}).items():
-        print(f"Dropped {number} rows: {reason}")
+        print(f"Dropped {pluralize(number, 'row')}: {reason}")
     if card.get("wrong_now"):
         remedy = "to list them, run `rescore` without --keep and --out"
-        print(f"{card['wrong_now']} completions were right and are wrong now; {remedy}")
-    print(f"Wrote {card['rows']} rows to {options.out}")
+        print(f"Completions that were right and are wrong now: {card['wrong_now']}; {remedy}")
+    print(f"Wrote {pluralize(card['rows'], 'row')} to {options.out}")
     return 0
 
 
@@ -148,9 +148,9 @@ def _print_without_score(left_out: Mapping[str, LeftOut], without_score: int) ->
     """Print how many rows were skipped, by reason, and how many could not be judged."""
     for reason, facts in left_out.items():
         first = f"first in {printable(facts['first_file'])}, row {facts['first_row']}"
-        print(f"Skipped {facts['rows']} rows: {printable(reason)} ({first}: {printable(facts['first'])})")
+        print(f"Skipped {pluralize(facts['rows'], 'row')}: {printable(reason)} ({first}: {printable(facts['first'])})")
     if without_score:
-        print(f"{without_score} rows have no new score, because judging failed; see the log above")
+        print(f"No new score for {pluralize(without_score, 'row')}, because judging failed; see the log above")
 
 
 rescore_command = Command(

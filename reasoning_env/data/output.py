@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..runtime.text import printable
+from ..runtime.text import pluralize, printable
 from ..settings import changed_settings
 from ..storage.files import KeyedFile, other_settings, output_errors, remove_rows, replace_file
 from ..storage.reading import parse_json, read_json
@@ -56,7 +56,7 @@ def unfinished_rows(
     try:
         if rows.unusable_lines:
             raise ConfigError(
-                f"{printable(str(rows.path))} is damaged: {rows.unusable_lines} lines are invalid",
+                f"{printable(str(rows.path))} has {pluralize(rows.unusable_lines, 'damaged line')}",
                 setting=OUT_OPTION,
                 remedy="remove the file to start again",
             )

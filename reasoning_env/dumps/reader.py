@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
-from ..runtime.text import printable
+from ..runtime.text import pluralize, printable
 from ..storage.reading import Malformed, read_values, require_regular
 from ..storage.values import describe
 from .format import DumpedGroup, as_group, derived_files
@@ -146,10 +146,11 @@ def read_lines(
             raise damage from error
         on_damage(damage)
     if left_out:
-        what = f"skipped {left_out} lines" if read else "contains no groups of rollouts that this version can read"
+        unread = "contains no groups of rollouts that this version can read"
+        what = f"skipped {pluralize(left_out, 'line')}" if read else unread
         on_damage(DumpFormatError(path, None, f"{what}; {first}"))
     if repeated:
-        what = f"skipped {repeated} groups that are already in an earlier line or file"
+        what = f"skipped {pluralize(repeated, 'repeated group')}; an earlier line or file has the same"
         on_damage(DumpFormatError(path, None, what))
 
 

@@ -118,7 +118,7 @@ class RolloutDumper:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             logger.error(
-                "not all rollouts were written to %s within %.1f s: %d groups still wait; check whether the disk hangs",
+                "not all rollouts were written to %s within %.1f s (groups left: %d); check whether the disk hangs",
                 self.folder,
                 timeout_s,
                 self.stats().waiting,
@@ -143,7 +143,7 @@ class RolloutDumper:
         self._passed.close()
         self._failed.close()
         if self._dropped:
-            logger.error("%d groups are missing in the dumps of this run; see the warnings above", self._dropped)
+            logger.error("groups missing in the dumps of this run: %d; see the warnings above", self._dropped)
 
     def _next(self) -> _Waiting | None:
         """Wait for a group. Return the oldest without removing it; None if no group waits and `close` was called."""

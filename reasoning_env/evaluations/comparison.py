@@ -177,7 +177,7 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
     """
     common = sorted(first.problems.keys() & second.problems.keys())
     if not common:
-        numbers = f"the first evaluation has {len(first.problems)} problems, and the second {len(second.problems)}"
+        numbers = f"problems: {len(first.problems)} in the first evaluation, {len(second.problems)} in the second"
         causes = "; ".join([*differences(first, second), numbers])
         remedy = "evaluate both models with the same tasks, seed and release of reasoning-gym"
         raise ConfigError(f"{first.path} and {second.path} have no problem in common: {causes}", remedy=remedy)

@@ -238,7 +238,7 @@ def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]
         with suppress(InUseError):
             earlier = {**header, "started": found.get("started", header["started"])}
             folder = EvaluationFolder(path, earlier, spent_s=found.get("seconds", 0.0))
-            logger.info("resuming the evaluation in %s: %d problems are done", path, len(folder.samples))
+            logger.info("resuming the evaluation in %s; problems already done: %d", path, len(folder.samples))
             return folder
     if others:
         logger.info("%s; this evaluation starts in a new folder", others[0])

@@ -148,7 +148,7 @@ class PatientRequests:
         waits = [time.monotonic() - sent_s for sent_s in self._sent_at]
         late = [wait_s for wait_s in waits if wait_s >= LONG_WAIT_S + self._longest_reply_s]
         if late:
-            self._waits.note(f"{len(late)} requests still wait for a reply, the oldest for {max(late):.0f} s")
+            self._waits.note(f"requests still waiting for a reply: {len(late)}, the oldest for {max(late):.0f} s")
         else:
             self._waits.over("all late replies have arrived")
 

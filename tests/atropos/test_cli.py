@@ -77,7 +77,7 @@ def test_process_command_with_the_keep_option_prints_the_number_of_training_rows
 
     assert _run("process", "--keep", "best", work=finish) == 0
     out = kept_path(groups, Keep.BEST)
-    assert capsys.readouterr().out == f"summary\nwrote 1 training rows to {out}\n"
+    assert capsys.readouterr().out == f"summary\nwrote 1 training row to {out}\n"
     assert out.read_text().count("\n") == 1
 
 

@@ -162,7 +162,7 @@ async def test_warning_is_logged_if_a_run_makes_no_progress(
     await until(lambda: len(caplog.messages) >= 3)
     await cancel_all([logging_progress])
     assert caplog.messages[0].startswith("progress: ")
-    assert caplog.messages[2] == "no group scored or dropped for 0 s; 0 groups in flight"
+    assert caplog.messages[2] == "no group scored or dropped for 0 s; groups in flight: 0"
 
 
 async def test_inference_outage_is_not_logged_again_with_each_progress_line(

@@ -99,7 +99,7 @@ def test_compare_command_skips_a_damaged_line_of_a_samples_file(
         samples.write("nonsense\n")
     (one,) = compare(first, second)
     assert one["overall"]["change"] == -1.0
-    assert f"{second}/samples.jsonl: skipped 1 lines; line 2: not JSON" in caplog.text
+    assert f"{second}/samples.jsonl: skipped 1 line; line 2: not JSON" in caplog.text
 
 
 def change_problem(folder: Path, number: int) -> None:
@@ -128,7 +128,7 @@ def test_compare_command_lists_problems_whose_questions_differ(
     [
         (
             {"eval_seed": 5, "model": "y"},
-            "common: eval_seed: 4 and 5; model: 'x' and 'y'; the first evaluation has 1 problems, and the second 1;",
+            "common: eval_seed: 4 and 5; model: 'x' and 'y'; problems: 1 in the first evaluation, 1 in the second;",
         ),
         ({"model": "y"}, "eval_seed: 4 and None"),
         ({"eval_seed": 4, "model": "y"}, "model: 'x' and 'y'"),

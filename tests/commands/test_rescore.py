@@ -125,7 +125,7 @@ def test_rescore_command_prints_how_many_training_rows_were_dropped(
     out = folder / "sft.jsonl"
     assert rescore_command([str(path), "--keep", "correct", "--out", str(out)], folder) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "Dropped 1 rows: not correct",
-        "1 completions were right and are wrong now; to list them, run `rescore` without --keep and --out",
-        f"Wrote 1 rows to {out}",
+        "Dropped 1 row: not correct",
+        "Completions that were right and are wrong now: 1; to list them, run `rescore` without --keep and --out",
+        f"Wrote 1 row to {out}",
     ]

@@ -50,7 +50,7 @@ def test_unfinished_output_file_that_is_damaged_raises(out: Path, line: str) -> 
     with unfinished_path(out).open("a") as rows:
         rows.write(line + "\n")
     with (
-        pytest.raises(ConfigError, match=r"--out: .*out.jsonl.unfinished is damaged: 1 lines .*; remove the file"),
+        pytest.raises(ConfigError, match=r"--out: .*out.jsonl.unfinished has 1 damaged line.*; remove the file"),
         unfinished_rows(out, MADE_WITH),
     ):
         pass

@@ -87,7 +87,7 @@ def test_log_says_how_many_repeated_dump_lines_were_skipped(tmp_path: Path, capl
     (tmp_path / "b.jsonl").write_bytes(lines[0])  # a line of a different run
     assert indices(stream_groups(tmp_path)) == [1, 2, 1]
     assert [record.getMessage().partition("a.jsonl: ")[2] for record in caplog.records] == [
-        "skipped 2 groups that are already in an earlier line or file"
+        "skipped 2 repeated groups; an earlier line or file has the same"
     ]
 
 
@@ -99,7 +99,7 @@ def test_groups_that_occur_in_a_dump_and_in_its_copy_are_read_once(
     (tmp_path / "copy.jsonl").write_bytes(lines.replace(b"\n", b"\r\n"))
     assert indices(stream_groups(tmp_path)) == [1, 2]
     assert [record.getMessage().partition("copy.jsonl: ")[2] for record in caplog.records] == [
-        "skipped 2 groups that are already in an earlier line or file"
+        "skipped 2 repeated groups; an earlier line or file has the same"
     ]
 
 
@@ -163,7 +163,7 @@ def test_malformed_dump_line_raises_in_strict_mode_and_is_skipped_otherwise(
     assert (caught.value.path, caught.value.line) == (path, 2)
     assert indices(stream_groups(tmp_path, strict=False)) == [1, 2]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert f"{path}: skipped 1 lines; line 2: " in caplog.text
+    assert f"{path}: skipped 1 line; line 2: " in caplog.text
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:200] + b"x" * 50 + data[250:]])
@@ -189,7 +189,7 @@ def test_dump_line_over_the_length_limit_is_skipped(
     path.write_bytes(compress(line + b"x" * 25_000 + b"\n" + line))
     damage: list[DumpFormatError] = []
     assert indices(stream_groups(path, strict=False, on_damage=damage.append)) == [1, 1]
-    assert [error.problem.partition(" more than")[0] for error in damage] == ["skipped 1 lines; line 2: the line has"]
+    assert [error.problem.partition(" more than")[0] for error in damage] == ["skipped 1 line; line 2: the line has"]
 
 
 def test_fifo_in_a_dumps_folder_raises_in_strict_mode_and_is_skipped_otherwise(tmp_path: Path) -> None:

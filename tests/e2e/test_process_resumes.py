@@ -113,5 +113,6 @@ def test_process_command_adds_the_missing_groups_when_it_is_resumed(ends: Ends) 
 
 def test_process_command_adds_no_group_to_a_complete_file(ends: Ends) -> None:
     assert ends.again.exit_status == 0
-    assert f"Nothing to do: the file already has {TOTAL} groups" in ends.again.stdout
+    assert f" has {TOTAL} groups." in ends.again.stdout
+    assert "Nothing to do: the file is complete." in ends.again.stdout
     assert error_lines(ends.again) == []

@@ -271,13 +271,13 @@ def test_report_command_from_the_docs_writes_a_page(newcomer: Newcomer, groups: 
 
 
 def test_rescore_command_from_the_docs_writes_training_rows(newcomer: Newcomer, groups: Path) -> None:
-    assert re.search(r"Wrote \d rows to sft\.jsonl", newcomer.run(KEEP))
+    assert re.search(r"Wrote \d rows? to sft\.jsonl", newcomer.run(KEEP))
     assert (newcomer.folder / "sft.jsonl").is_file()
 
 
 def test_rescore_command_from_the_docs_scores_rows(newcomer: Newcomer, groups: Path) -> None:
     shutil.copy(groups, newcomer.folder / "sampled.jsonl")
-    assert re.search(r"Wrote \d rows to scored\.jsonl", newcomer.run(SCORES))
+    assert re.search(r"Wrote \d rows? to scored\.jsonl", newcomer.run(SCORES))
     assert (newcomer.folder / "scored.jsonl").is_file()
 
 
@@ -311,9 +311,8 @@ def test_documented_evaluate_command_prints_a_mean_score(newcomer: Newcomer) -> 
 
 
 def test_pass_rate_option_from_the_docs_selects_training_rows(newcomer: Newcomer) -> None:
-    assert "training rows to data/candidates-best.jsonl" in newcomer.run(
-        BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum"
-    )
+    printed = newcomer.run(BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum")
+    assert re.search(r"training rows? to data/candidates-best\.jsonl", printed)
     lines = (newcomer.folder / "data" / "candidates-best.jsonl").read_text().splitlines()
     assert all(0.2 <= json.loads(line)["pass_rate"] <= 0.8 for line in lines)
 

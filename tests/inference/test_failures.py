@@ -235,7 +235,7 @@ async def test_replies_that_take_long_are_logged(
     assert caplog.messages == []
     monkeypatch.setattr(served_model, "LONG_WAIT_S", 0.0)
     requests.log_state()
-    assert caplog.messages == ["2 requests still wait for a reply, the oldest for 0 s"]
+    assert caplog.messages == ["requests still waiting for a reply: 2, the oldest for 0 s"]
     replies.set()
     await asyncio.gather(*groups)
 

@@ -85,8 +85,11 @@ def test_report_counts_a_copied_dump_once(tmp_path: Path) -> None:
     write(dump, *lines, lines[0])
     data = report(dump, dump.parent, copy)
     assert [(run["name"], run["groups"]) for run in data["runs"]] == [("run/a.jsonl", 3)]
-    words = "groups that are already in an earlier line or file"
-    assert data["notes"] == [f"{dump}: skipped 1 {words}", f"{copy}: skipped 3 {words}"]
+    reason = "an earlier line or file has the same"
+    assert data["notes"] == [
+        f"{dump}: skipped 1 repeated group; {reason}",
+        f"{copy}: skipped 3 repeated groups; {reason}",
+    ]
 
 
 def test_report_names_the_folders_of_runs_that_have_equal_names(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Process(Mode):
             print("\nThe table covers only the groups of this run.\n" if written > of_this_run else "")
         print(f"{file.path} has {pluralize(written, 'group')}. Show them as a web page with `report {file.path}`.")
         if not of_this_run and written >= self._total:
-            print(f"Nothing to do: the file already has {written} groups. For more, raise env.total_steps.")
+            print("Nothing to do: the file is complete. For more groups, raise env.total_steps.")
 
     def close(self) -> None:
         if self._file is not None:

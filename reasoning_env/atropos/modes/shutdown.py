@@ -72,7 +72,7 @@ async def finish_in_flight(groups: Collection[asyncio.Task[object]], *, outage_s
     if not left:
         return
     logger.info(
-        "waiting up to %g s for %d groups in flight; another signal ends the run at once", SHUTDOWN_GRACE_S, len(left)
+        "waiting up to %g s for groups in flight (%d); another signal ends the run at once", SHUTDOWN_GRACE_S, len(left)
     )
     deadline = time.monotonic() + SHUTDOWN_GRACE_S
     while left and time.monotonic() < deadline and outage_s() < 1.0:
