@@ -88,7 +88,7 @@ class Fix:
 GUARDED = Fix(
     "guarded",
     "A guard parses the answer within limits. No text of a model is evaluated.",
-    "tests/answers/test_guards.py::test_verifiers_that_limit_parsing_never_execute_code_in_an_answer",
+    "tests/answers/test_guards.py::test_verifiers_with_parsing_limits_never_execute_code_in_answers",
 )
 TYPED = Fix(
     "typed",

@@ -161,7 +161,7 @@ def test_survo_answer_with_swapped_cells_is_wrong() -> None:
         assert judge.score("\n".join(map(" ".join, exchanged))) < 1.0
 
 
-def test_joined_premises_get_the_library_score_if_no_other_conclusion_exists() -> None:
+def test_answer_gets_library_score_if_no_new_conclusion_exists() -> None:
     """Some problems have no conclusion beyond their premises.
 
     For them, published models answered with joined premises.

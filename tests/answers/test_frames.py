@@ -126,7 +126,7 @@ def test_full_stop_is_kept_if_right_answers_end_in_a_full_stop() -> None:
     assert "It is late" in texts('"It is late".', ends_in_full_stop=True)
 
 
-def test_converted_mathematical_notation_counts_as_removed_formatting() -> None:
+def test_converting_mathematical_notation_is_reported_as_removed_formatting() -> None:
     assert texts("10x^7", is_formula=True)["10x^7"] == (MATHEMATICAL_NOTATION,)
 
 

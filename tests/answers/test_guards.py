@@ -76,7 +76,7 @@ CALCULATED = [task for task in GUARDS if TASKS[task].answer.library_score is not
         *(pytest.param(task, True, marks=pytest.mark.slow) for task in GUARDS if task not in CALCULATED),
     ],
 )
-def test_verifiers_that_limit_parsing_do_not_hang_on_hostile_answers(task: str, strict: bool) -> None:
+def test_verifiers_with_parsing_limits_never_hang_on_hostile_answers(task: str, strict: bool) -> None:
     """These answers would make the library's verifier hang, or exhaust its memory or stack."""
     entry = pickle.loads(_problem(task)[1])
     for text in burdens(task, entry["metadata"], str(entry["answer"])):
@@ -98,7 +98,7 @@ SNIPPETS = [
 
 
 @pytest.mark.parametrize("task", GUARDS)
-def test_verifiers_that_limit_parsing_never_execute_code_in_an_answer(task: str, tmp_path: Path) -> None:
+def test_verifiers_with_parsing_limits_never_execute_code_in_answers(task: str, tmp_path: Path) -> None:
     oracle = pickle.loads(_problem(task)[1])["answer"] or "x"
     for snippet in SNIPPETS:
         for form in ("{1}", "{0} + {1}", "[{1}]", "{1} or {0}", "{0}\n{1}"):
@@ -120,7 +120,7 @@ def test_verifiers_that_limit_parsing_never_execute_code_in_an_answer(task: str,
         ("boxnet", ["[]", "[{}]", "{}", '""']),
     ],
 )  # fmt: skip
-def test_verifiers_that_limit_parsing_give_the_same_scores_as_the_library(task: str, answers: list[str]) -> None:
+def test_verifiers_with_parsing_limits_score_like_the_library(task: str, answers: list[str]) -> None:
     assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
 
 

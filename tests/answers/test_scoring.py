@@ -31,21 +31,21 @@ def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
     return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
 
 
-def test_partial_credit_is_reduced_by_the_score_for_repeating_the_question() -> None:
+def test_partial_credit_starts_above_the_score_of_wrong_guesses() -> None:
     scores = {"a b c d": 0.6, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
 
 
 @pytest.mark.parametrize("score", [0.0, 0.05, 0.1, 1.0])
-def test_perfect_score_and_scores_up_to_one_tenth_are_not_rescaled(score: float) -> None:
+def test_perfect_score_and_scores_up_to_0_1_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
-def test_verifier_scores_are_rescaled_only_with_strict_rewards() -> None:
+def test_verifier_scores_are_rescaled_only_if_rewards_are_strict() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_question_that_scores_1_as_an_answer_does_not_count_as_a_guess() -> None:
+def test_guess_with_full_score_does_not_reduce_partial_credit() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
@@ -68,7 +68,7 @@ def test_verifier_error_is_raised_if_library_rewards_are_on() -> None:
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_verifier_error_is_raised_even_if_the_answer_is_a_wrong_number() -> None:
+def test_verifier_error_is_raised_if_the_right_answer_also_raises() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -76,7 +76,7 @@ def test_verifier_error_is_raised_even_if_the_answer_is_a_wrong_number() -> None
         judged("6", "5", fail, type=numbers.number)
 
 
-def test_partial_credit_is_not_reduced_if_the_verifier_raises_on_the_question() -> None:
+def test_verifier_error_on_a_guess_does_not_reduce_partial_credit() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":
             raise SystemExit
@@ -103,11 +103,11 @@ def test_full_stop_is_kept_if_the_right_answer_has_one(right: str, score: float)
     assert scorer.score("x.") == score
 
 
-def test_verifier_also_gets_the_answer_inside_answer_tags_on_request() -> None:
+def test_scorer_can_add_answer_tags_before_calling_the_verifier() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 
-def test_verifier_error_on_one_notation_is_ignored_if_another_gets_a_score() -> None:
+def test_verifier_error_is_ignored_if_another_notation_gets_a_score() -> None:
     assert scored("`5`", lambda answer: float(answer) / 10, accepts_forms=True) == pytest.approx(0.49)
 
 
@@ -138,7 +138,7 @@ def test_infinite_score_of_a_verifier_raises(value: float) -> None:
         scored("d", lambda answer: value)
 
 
-def test_memory_error_of_a_verifier_is_raised() -> None:
+def test_memory_error_of_a_verifier_reaches_the_caller() -> None:
     def score(answer: str) -> float:
         if answer == "d":
             return 1.0
@@ -188,7 +188,7 @@ def test_verifier_decides_the_score_if_a_task_has_several_right_answers() -> Non
 
 
 @pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is not 5", "5?", "It is 5, not 6."])
-def test_unparsable_answer_earns_at_most_one_tenth(answer: str) -> None:
+def test_unparsable_answer_scores_at_most_0_1(answer: str) -> None:
     assert judged(answer, "5", lambda said: 0.9, type=numbers.number) == 0.1
 
 
@@ -199,11 +199,11 @@ def test_answer_in_more_than_100_nested_brackets_scores_zero(opening: str) -> No
     assert scores == [0.0, 0.05]
 
 
-def test_answer_of_101_brackets_is_scored_if_the_task_has_no_answer_type() -> None:
+def test_task_without_answer_type_scores_an_answer_with_101_brackets() -> None:
     assert scored("[" * 101, lambda answer: 0.05) == 0.05
 
 
-def test_longer_string_that_contains_the_right_answer_earns_one_tenth() -> None:
+def test_longer_string_that_contains_the_right_answer_scores_0_1() -> None:
     assert judged("abcd", "abc", lambda answer: 0.7, type=types.text()) == 0.1
 
 

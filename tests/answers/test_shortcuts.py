@@ -50,13 +50,13 @@ def test_shortcut_answers_fill_the_empty_cells_of_a_board_by_simple_rules() -> N
     assert boards["empty cells filled with the highest legal digit"].splitlines()[1] == "2 3 1 4"
 
 
-def test_answer_to_a_board_with_one_empty_cell_is_reduced_to_that_cell() -> None:
+def test_answer_to_a_board_with_one_empty_cell_is_that_cell() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
 
 
-def test_empty_cells_of_boards_with_inequality_signs_are_filled() -> None:
+def test_shortcut_answers_fill_boards_with_inequality_signs() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["empty cells filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)

@@ -64,7 +64,7 @@ async def test_drawing_a_problem_raises_after_consecutive_failures() -> None:
     assert tries.made == MAX_FAILURES + 2
 
 
-async def test_drawing_raises_the_error_of_a_failed_generation() -> None:
+async def test_drawing_a_problem_raises_the_first_failure_by_default() -> None:
     with pytest.raises(GenerationError) as raised:
         await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], DrawAttempts())
     assert raised.value is FAILURE

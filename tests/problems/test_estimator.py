@@ -74,7 +74,7 @@ def test_curriculum_pass_rate_converges_to_the_target(target: float, best: float
     assert served_pass_rate(estimator, chance) == pytest.approx(target, abs=0.13)
 
 
-def test_estimated_pass_rates_fall_with_the_level() -> None:
+def test_estimated_pass_rates_fall_as_the_level_rises() -> None:
     estimator = make_estimator()
     serve(estimator, logistic(0.5), 50)
     rates = estimator.estimate("task").pass_rates

@@ -80,7 +80,7 @@ def test_plan_raises_if_eval_level_and_eval_preset_are_both_set() -> None:
         plan(eval_preset="rg-easy", eval_level="training")
 
 
-def test_preset_sets_tasks_repeats_and_prompt() -> None:
+def test_prompt_and_tasks_and_repeats_come_from_the_preset() -> None:
     found = plan(eval_preset="rg-easy")
     assert found.tasks == ("chain_sum", "gcd", "maze")
     assert (found.samples_per_task, found.repeats) == (PRESET_SIZE, 3)
@@ -97,7 +97,7 @@ def test_preset_is_limited_to_the_configured_number_of_problems(asked: int) -> N
     ("field", "value", "named"),
     [("tasks", "gcd,survo", "survo"), ("eval_tasks", "Survo", "survo"), ("num_eval_samples_per_task", 51, "50")],
 )
-def test_error_names_the_missing_preset_task(field: str, value: Any, named: str) -> None:
+def test_error_names_the_setting_that_does_not_fit_the_preset(field: str, value: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=f"^{field}: .*rg-easy .*{named}"):
         plan(eval_preset="rg-easy", **{field: value})
 

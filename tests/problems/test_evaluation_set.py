@@ -50,7 +50,7 @@ async def test_evaluation_problems_are_ordered_by_task() -> None:
     assert {problem.spec.split for problem in problems} == {Split.EVAL}
 
 
-async def test_evaluation_problem_depends_on_seed_task_and_number() -> None:
+async def test_eval_seed_and_task_determine_the_evaluation_problems() -> None:
     problems = await build()
     assert await build(tasks=["gcd"], samples_per_task=2) == problems[6:8]
     others = await build(eval_seed=124)
@@ -233,7 +233,7 @@ async def test_no_question_is_held_out_of_training_if_the_task_never_repeats_a_q
     assert workers.specs == []
 
 
-async def test_questions_are_held_out_of_training_if_task_params_limit_a_large_task() -> None:
+async def test_questions_of_a_large_task_with_task_params_are_held_out() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.has_question(make_problem(VAST, question=question))

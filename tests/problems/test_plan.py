@@ -71,7 +71,7 @@ async def test_plan_has_all_tasks_if_no_setting_selects_tasks() -> None:
     )
 
 
-async def test_settings_that_name_tasks_accept_patterns() -> None:
+async def test_settings_accept_patterns_instead_of_task_names() -> None:
     chosen = await plan(
         tasks="arithmetic/*, sudoku, number_sorting",
         exclude_tasks="category:games",
@@ -280,7 +280,7 @@ def test_member_tasks_of_the_composite_task_default_to_the_other_selected_tasks(
     assert composite_params(tasks, available) == expected
 
 
-def test_member_tasks_of_the_composite_task_get_the_task_params_set_for_them() -> None:
+def test_task_params_apply_to_members_of_the_composite_task() -> None:
     params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
     composed = composite_params(("chain_sum", "composite", "maze"), (), params)
     members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]

@@ -94,7 +94,7 @@ def test_problem_reference_is_rejected_if_the_question_hash_differs() -> None:
     ("made", "here", "told"),
     [("1", "2", "reasoning-gym 1, but 2 is installed"), ("my@1", "my@2", "my@1, but my@2 is installed")],
 )
-def test_problem_reference_error_names_the_release_that_made_the_problem(made: str, here: str, told: str) -> None:
+def test_error_names_the_library_release_that_made_the_problem(made: str, here: str, told: str) -> None:
     reference = Reference.of(make_problem(question="one"), made)
     with pytest.raises(InvalidReferenceError, match=f"made by {told}"):
         reference.check(make_problem(question="another"), here)

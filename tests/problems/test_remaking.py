@@ -24,7 +24,7 @@ def test_least_recently_used_problem_is_removed_from_the_cache() -> None:
     assert [cache.get(name) is not None for name in "abc"] == [True, False, True]
 
 
-def test_problem_put_into_the_cache_twice_takes_space_once() -> None:
+def test_caching_a_problem_twice_takes_space_once() -> None:
     cache = ProblemCache(250_000)
     for name in "abbbb":
         cache.put(name, PROBLEM)

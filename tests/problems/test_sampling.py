@@ -150,7 +150,7 @@ def test_sampling_raises_if_every_task_is_quarantined(make: Callable[[], TaskSam
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_restored_sampler_samples_the_same_problems(adaptive: bool) -> None:
+def test_restored_sampler_continues_exactly_like_the_original(adaptive: bool) -> None:
     sampler = make_learning_sampler(adaptive=adaptive)
     serve(sampler, range(100), luck)
     resumed = make_learning_sampler(adaptive=adaptive, state=json.loads(json.dumps(sampler.state())))
@@ -180,7 +180,7 @@ def test_adaptive_sampling_draws_tasks_uniformly_if_the_group_size_is_1() -> Non
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_tasks_are_sampled_uniformly_if_only_the_levels_adapt() -> None:
+def test_tasks_are_sampled_uniformly_if_task_sampling_is_not_adaptive() -> None:
     sampler = make_learning_sampler(adaptive=False)
     serve(sampler, range(200), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert {row.share for row in sampler.report().values()} == {0.25}
@@ -225,7 +225,7 @@ def test_random_levels_stay_below_every_excluded_level_of_a_task() -> None:
     assert max(spec.level or 0.0 for spec in specs if spec.task != "maze") > 0.9
 
 
-def test_new_attempt_after_a_rejected_problem_avoids_excluded_levels() -> None:
+def test_redrawn_problem_spec_avoids_excluded_levels() -> None:
     sampler = make_sampler({"a": 1.0})
     spec = next(spec for spec in (sampler.draw(index, 0) for index in range(50)) if (spec.level or 0.0) > 0.6)
     assert sampler.redraw(spec).level == spec.level

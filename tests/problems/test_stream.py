@@ -139,7 +139,7 @@ async def test_repeated_questions_of_a_stream_are_logged(
     assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
-async def test_stream_counts_problems_that_workers_made_at_another_level(
+async def test_stream_counts_problems_with_another_level_than_requested(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Workers replace level 1, which has no parameters, by 0.5. Rounding 0.49 to 0.5 does not count."""
@@ -256,7 +256,7 @@ async def test_stream_raises_if_every_task_is_quarantined(make_stream: MakeStrea
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_closing_a_stream_leaves_the_state_unchanged_after_repeated_failures(
+async def test_closing_a_stream_after_failures_leaves_the_state_unchanged(
     make_stream: MakeStream,
 ) -> None:
     workers = Held()
@@ -454,7 +454,7 @@ async def test_closing_a_stream_leaves_the_state_unchanged(make_stream: MakeStre
     assert [request.cancelled() for request in workers.requests.values()] == [False, True, True, True]
 
 
-async def test_stream_statistics_count_problems_that_are_ready(make_stream: MakeStream) -> None:
+async def test_stream_statistics_include_the_number_of_ready_problems(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, depth=4))
     workers.finish(0, 1, 3)

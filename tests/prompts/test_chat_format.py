@@ -81,7 +81,7 @@ def test_prompt_is_encoded_correctly_if_the_template_inserts_the_time(tokenizer:
         assert list(prompt.tokens) == own.encode(prompt.text, add_special_tokens=False)
 
 
-def test_encode_method_overridden_by_a_tokenizer_class_is_called(tokenizer: Any) -> None:
+def test_encode_method_of_a_tokenizer_subclass_is_called(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def encode(self, *args: Any, **kwargs: Any) -> list[int]:
             return [0, *super().encode(*args, **kwargs)]
@@ -150,7 +150,7 @@ def test_decoded_text_equals_the_text_that_transformers_decodes(
     assert chat.decode(array("i", tokens), skip_special_tokens=skip_special_tokens) == expected
 
 
-def test_decode_method_overridden_by_a_tokenizer_class_is_called(tokenizer: Any) -> None:
+def test_decode_method_of_a_tokenizer_subclass_is_called(tokenizer: Any) -> None:
     class Own(type(tokenizer)):  # type: ignore[misc]
         def _decode(self, *args: Any, **kwargs: Any) -> str:
             return f"own {super()._decode(*args, **kwargs)}"

@@ -95,11 +95,11 @@ def test_answers_outside_the_final_channel_are_ignored() -> None:
     assert "answer" not in split_thinking(text, CHANNELS).text
 
 
-def test_thinking_setting_none_removes_nothing_from_completions() -> None:
+def test_completions_stay_unchanged_if_the_thinking_setting_is_none() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_auto_thinking_selects_think_tags_and_the_format_of_the_model() -> None:
+def test_auto_thinking_adds_the_model_format_to_think_tags() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 

@@ -98,14 +98,14 @@ def audited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "audit_tasks", lambda options, folder: report)
 
 
-def test_audit_that_passes_prints_its_report_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_with_json_option_prints_and_saves_the_report(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--tasks", "exact, broken", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report == json.loads(Path("audit.json").read_text())
     assert {one["task"] for one in report["audits"]} == {"exact", "broken"}
 
 
-def test_audit_raises_the_generation_error_if_it_can_generate_no_problem(run: Run) -> None:
+def test_audit_raises_if_no_problem_can_be_generated(run: Run) -> None:
     with pytest.raises(WorkerError, match=r"ValueError: no such puzzle"):
         run("--tasks", "broken")
 
@@ -160,7 +160,7 @@ def test_unwritable_output_raises_before_the_audit_starts(run: Run) -> None:
 
 @pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize(("limit", "status"), [("never", 0), ("medium", 0), ("low", 1)])
-def test_fail_on_option_sets_the_lowest_severity_that_fails_the_audit(run: Run, limit: str, status: int) -> None:
+def test_option_fail_on_decides_which_severity_fails_the_audit(run: Run, limit: str, status: int) -> None:
     assert run("--fail-on", limit) == status
 
 

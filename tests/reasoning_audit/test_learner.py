@@ -68,7 +68,7 @@ def test_decision_tree_predicts_answers_from_features_other_than_counts(
     assert sum(score_best_tree(questions, options)) > 0.85 * len(questions)
 
 
-def test_decision_tree_predicts_answer_options() -> None:
+def test_decision_tree_predicts_the_right_answer_option() -> None:
     features = surface_features([f"Is it {'#' * number}?" for number in range(20)])
     tree = learn(features, ["few" if number < 10 else "many" for number in range(20)])
     assert options_named(tree, features) == ["few"] * 10 + ["many"] * 10

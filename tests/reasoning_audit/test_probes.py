@@ -42,7 +42,7 @@ def test_answers_that_the_audit_submits_are_extracted_unchanged() -> None:
         assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
-def test_no_test_answers_are_derived_if_the_reference_answer_is_missing() -> None:
+def test_no_probe_is_made_from_a_missing_reference_answer() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())
@@ -107,6 +107,6 @@ def test_audit_submits_an_answer_that_is_right_for_a_different_problem() -> None
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
-def test_long_question_submitted_as_an_answer_is_cut_between_characters() -> None:
+def test_cutting_a_long_question_splits_no_multibyte_character() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)

@@ -41,7 +41,7 @@ def test_last_line_of_the_audit_output_counts_passed_tasks() -> None:
     )
 
 
-def test_last_line_says_that_the_audit_failed_even_without_a_failed_task() -> None:
+def test_last_line_reports_a_failed_audit_even_if_no_task_failed() -> None:
     assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 
@@ -56,7 +56,7 @@ def test_audit_report_is_unchanged_after_json_encoding_and_decoding() -> None:
     assert TypeAdapter(Report).validate_json(encode_report(report)) == report
 
 
-def test_audit_report_records_the_seed_and_the_library_and_the_rewards(saved: Any) -> None:
+def test_audit_report_contains_rewards_and_seed_and_library_version(saved: Any) -> None:
     assert (saved["scores"], saved["seed"]) == ("the scores of training", 42)
     assert saved["library"] == {"version": "1.2", "path": "/library"}
     assert saved["modules"] == {}

@@ -19,7 +19,7 @@ def test_printed_score_command_reproduces_a_finding() -> None:
 
 
 @pytest.mark.parametrize("answer", [" ", "<answer>4</answer>"])
-def test_audit_command_is_shown_if_the_score_command_cannot_submit_the_answer(answer: str) -> None:
+def test_audit_command_replaces_a_score_command_that_cannot_submit_the_answer(answer: str) -> None:
     assert OwnCommands("again", program="program").score(problem_of(make_spec("maze")), answer) == "again"
 
 

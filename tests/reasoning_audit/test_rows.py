@@ -221,12 +221,12 @@ def test_error_names_the_row_that_lacks_an_argument_of_the_score_function() -> N
         _run("wants_level")
 
 
-def test_audit_command_raises_if_deadline_or_memory_is_given_without_score() -> None:
+def test_audit_option_deadline_s_requires_option_score() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
-def test_audit_command_raises_if_score_is_given_without_rows(argv: list[str], tmp_path: Path) -> None:
+def test_audit_options_rows_and_score_require_each_other(argv: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs --rows FILE; --rows and --gold need --score"):
         audit_command(argv, tmp_path)

@@ -105,7 +105,7 @@ async def test_audit_counts_flawed_problems_that_were_rejected() -> None:
     assert {spec.level for spec in workers.specs} == {0.5}
 
 
-async def test_audit_records_which_problem_had_the_wrong_answer_with_the_highest_score() -> None:
+async def test_audit_reports_the_wrong_answer_with_the_highest_score() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
         return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)
@@ -129,7 +129,7 @@ async def test_audit_counts_verifier_failures_by_reason() -> None:
     assert failed == {kind: {reason: 3} for kind, reason in reasons.items()}
 
 
-async def test_audit_records_generation_and_scoring_failures() -> None:
+async def test_audit_reports_generation_and_scoring_failures() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         if problem.spec.index == 2:
             raise ScoringError("the verifier worker cannot score")

@@ -67,7 +67,7 @@ def test_audit_calls_the_verifier_twice_for_each_answer() -> None:
 
 
 @pytest.mark.parametrize(("returned", "score"), [(0.5, 0.5), (-2, 0.0), (7, 1.0), (True, 1.0)])
-def test_raw_verifier_score_is_clipped_to_0_and_1(returned: float, score: float) -> None:
+def test_raw_verifier_score_is_clipped_to_the_range_0_to_1(returned: float, score: float) -> None:
     assert BareAnswers(lambda: lambda _answer: returned).score("42") == score
 
 

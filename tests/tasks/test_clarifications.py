@@ -102,14 +102,14 @@ def test_clarified_problem_is_marked_in_metadata() -> None:
     assert entry["answer"] == dataset[0]["answer"]
 
 
-def test_unambiguous_question_is_not_clarified() -> None:
+def test_unambiguous_question_gets_no_clarification() -> None:
     dataset = reasoning_gym.create_dataset("color_cube_rotation", seed=4, size=1, max_rotations=1)
     entry = dataset[0]
     assert entry["metadata"]["rotations"] != ["bottom"]
     assert clarify(find_task("color_cube_rotation"), entry, dataset) is entry
 
 
-def test_time_intervals_question_with_whole_minutes_is_not_clarified() -> None:
+def test_time_intervals_question_with_whole_minutes_gets_no_clarification() -> None:
     dataset = reasoning_gym.create_dataset("time_intervals", seed=1, size=1)
     entry = {
         "question": "How much time elapsed from 2024-01-01 10:00:30 to 2024-01-03 11:05:30? Answer in D days, HH:MM.",
@@ -119,13 +119,13 @@ def test_time_intervals_question_with_whole_minutes_is_not_clarified() -> None:
     assert clarify(find_task("time_intervals"), entry, dataset) is entry
 
 
-def test_letter_jumble_question_whose_words_are_not_consecutive_is_not_clarified() -> None:
+def test_letter_jumble_question_without_consecutive_words_gets_no_clarification() -> None:
     dataset = reasoning_gym.create_dataset("letter_jumble", seed=1, size=1, consecutive_words=False)
     entry = dataset[0]
     assert clarify(find_task("letter_jumble"), entry, dataset) is entry
 
 
-def test_question_with_an_unknown_wording_is_not_clarified() -> None:
+def test_question_with_an_unknown_wording_gets_no_clarification() -> None:
     dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
     entry = {**dataset[0], "question": "Combien de pas ?"}
     assert clarify(find_task("maze"), entry, dataset) is entry
@@ -150,6 +150,6 @@ def test_docs_list_every_clarification() -> None:
         ),
     ],
 )
-def test_translated_question_is_not_clarified(task: str, question: str, metadata: dict[str, Any]) -> None:
+def test_translated_question_gets_no_clarification(task: str, question: str, metadata: dict[str, Any]) -> None:
     entry = {"question": question, "answer": "1", "metadata": metadata}
     assert clarify(find_task(task), entry, None) is entry

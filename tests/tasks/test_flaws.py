@@ -294,7 +294,7 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
         ((True, True, True), (True, True, False), False),
     ],
 )
-def test_knights_knaves_problem_is_rejected_if_its_conjunctions_reveal_the_roles(
+def test_knights_knaves_problem_is_rejected_if_logical_conjunctions_reveal_the_roles(
     solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool
 ) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
@@ -302,7 +302,7 @@ def test_knights_knaves_problem_is_rejected_if_its_conjunctions_reveal_the_roles
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_easy_circuit_logic_problems_are_rejected_except_for_a_declared_share() -> None:
+def test_fixed_share_of_easy_circuit_logic_problems_is_served() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected

@@ -71,7 +71,7 @@ def test_right_reference_answers_of_the_library_stay_unchanged() -> None:
         (timedelta(microseconds=837_000), "HH:MM:SS.mmm", "00:00:00.837"),
     ],
 )
-def test_write_duration_uses_the_requested_format(duration: timedelta, layout: str, text: str) -> None:
+def test_durations_are_written_in_the_requested_format(duration: timedelta, layout: str, text: str) -> None:
     assert write_duration(duration, layout) == text
 
 

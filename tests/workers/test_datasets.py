@@ -98,7 +98,7 @@ def test_cached_dataset_gives_the_same_items_as_a_newly_built_dataset(cache: Dat
 
 
 @pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
-def test_dataset_is_rebuilt_only_if_declared_params_or_seeds_change(
+def test_task_declaration_decides_when_the_dataset_is_rebuilt(
     cache: DatasetCache, factory: Factory, task: str, builds: int
 ) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):

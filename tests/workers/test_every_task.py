@@ -223,7 +223,7 @@ def test_submitting_the_example_answer_of_the_prompt_earns_at_most_0_35(served: 
     assert [one.name for one in served if one.example.score > 0.35] == []
 
 
-def test_plain_scores_of_a_worker_equal_those_of_a_direct_library_call(served: list[Served]) -> None:
+def test_plain_rewards_of_a_worker_equal_direct_library_scores(served: list[Served]) -> None:
     scored = [one for one in served if one.plain]
     assert {one.problem.task for one in scored} == TASKS.keys()
     compared = [one for one in scored if not _is_corrected(one.problem)]

@@ -24,7 +24,7 @@ LIBRARY = Path(str(reasoning_gym.__file__)).parent
 
 
 @pytest.mark.parametrize("text", ["no such text", "lines"])
-def test_source_patch_raises_unless_the_replaced_text_occurs_exactly_once(text: str) -> None:
+def test_source_patch_raises_unless_the_old_text_occurs_exactly_once(text: str) -> None:
     with pytest.raises(ValueError, match="dedent"):
         edited(textwrap.dedent, {text: ""})
 

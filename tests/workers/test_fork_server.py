@@ -68,7 +68,7 @@ async def test_workers_import_the_configured_checkout_of_the_library(fake_librar
 
 
 @fresh
-async def test_installed_library_has_the_declared_tasks() -> None:
+async def test_installed_reasoning_gym_has_exactly_the_declared_tasks() -> None:
     info = await library_info(None)
     assert info.tasks == tuple(TaskInfo(name, find_task(name).category) for name in sorted(TASKS))
     assert [task.name for task in info.tasks if task.category == "other"] == ["composite"]
@@ -100,7 +100,7 @@ async def test_cause_of_a_failed_library_import_is_raised(tmp_path: Path, text: 
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_library_import_error_is_raised_even_if_its_message_is_read_late(
+async def test_library_import_error_is_raised_even_if_read_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, the test process may read the error late."""
@@ -163,7 +163,7 @@ def _seen_in_processes(pool: WorkerPool) -> str:
     return b" ".join(file.read_bytes() for file in files).decode(errors="replace")
 
 
-def test_worker_environment_has_no_secrets(report: dict[str, Any]) -> None:
+def test_environment_variables_of_a_worker_contain_no_secrets(report: dict[str, Any]) -> None:
     allowed = {"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MPLBACKEND"}
     allowed |= {"HOME", "TMPDIR", "XDG_CACHE_HOME", "LC_ALL", "LC_CTYPE", "TZ"}
     assert set(report["environment"]) <= allowed
@@ -196,7 +196,7 @@ def test_worker_has_resource_limits_and_low_priority(report: dict[str, Any]) -> 
     assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [MAX_FILE_MB << 20] * 2)
 
 
-def test_scheduler_group_of_each_worker_has_niceness_3(report: dict[str, Any]) -> None:
+def test_linux_autogroup_of_each_worker_has_niceness_3(report: dict[str, Any]) -> None:
     if report["autogroup"] is None:
         pytest.skip("this kernel does not group processes by session")
     assert report["autogroup"].split()[-1] == "3"
@@ -221,7 +221,7 @@ async def test_closing_the_pool_kills_hanging_workers(fake_library: Path, temp_f
     assert pool.worker_pids == ()
 
 
-async def test_cancelled_pool_stop_leaves_no_process(fake_library: Path, temp_folder: Path) -> None:
+async def test_fork_server_ends_even_if_its_stop_is_cancelled(fake_library: Path, temp_folder: Path) -> None:
     """A pool may be closed while it replaces a fork server that does not respond."""
     settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
     server = launch(PoolSettings(default_checkout=fake_library))
@@ -244,7 +244,7 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-async def test_fork_server_started_in_advance_is_used_only_for_the_installed_library(fake_library: Path) -> None:
+async def test_prestarted_fork_server_is_not_used_for_a_library_checkout(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
     assert (await library_info(fake_library)).version == "0.0.fake"
@@ -253,7 +253,7 @@ async def test_fork_server_started_in_advance_is_used_only_for_the_installed_lib
     assert ahead.process.returncode == 0
 
 
-def test_fork_server_started_in_advance_ends_with_the_program(tmp_path: Path) -> None:
+def test_prestarted_fork_server_ends_with_the_program(tmp_path: Path) -> None:
     program = """if True:
         from reasoning_env.workers import fork_server
         fork_server.start_ahead()

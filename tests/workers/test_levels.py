@@ -85,9 +85,7 @@ def test_parameter_values_between_levels_are_interpolated(levels: list[Any], pos
     ("level", "draw", "value"),
     [(0.0, 0.0, 1), (0.25, 0.49, 2), (0.25, 0.51, 1), (0.5, 0.0, 2), (0.5, 0.99, 2), (0.75, 0.49, 3), (1.0, 0.99, 3)],
 )
-def test_parameter_value_is_picked_at_random_if_the_level_lies_between_two_values(
-    level: float, draw: float, value: int
-) -> None:
+def test_parameter_gets_one_of_the_two_nearest_values_at_random(level: float, draw: float, value: int) -> None:
     attribute = Attribute(("low", "high"), (1, 2, 3), drawn=True)
     assert attribute.at(level, draw) == {"low": value, "high": value}
 
@@ -132,7 +130,7 @@ def test_parameters_at_level_0_are_not_harder_than_the_library_defaults(
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_parameters_are_interpolated_even_if_their_lists_differ_in_length() -> None:
+def test_parameters_with_value_lists_of_different_lengths_are_interpolated() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 

@@ -64,7 +64,7 @@ def test_library_import_does_not_load_matplotlib(monkeypatch: pytest.MonkeyPatch
     assert "matplotlib" not in sys.modules
 
 
-def test_already_imported_matplotlib_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_already_imported_matplotlib_is_not_replaced_by_a_stub(monkeypatch: pytest.MonkeyPatch) -> None:
     plotting = ModuleType("matplotlib")
     monkeypatch.setitem(sys.modules, "matplotlib", plotting)
     with without_plotting():

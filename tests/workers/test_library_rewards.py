@@ -80,7 +80,7 @@ async def test_library_rewards_equal_the_scores_of_direct_library_calls_in_every
     check(await compare(tmp_path, range(71_013, 71_019)))
 
 
-async def test_problem_reference_keeps_the_setting_of_library_rewards() -> None:
+async def test_problem_reference_contains_the_library_rewards_setting() -> None:
     """The library's verifier of coin_flip gives the answer 0 a mean score of 0.94; strict rewards do not."""
     spec = ProblemSpec(ProblemRequest("coin_flip", 5), Split.TRAIN, 0)
     async with Session(tasks="coin_flip", rewards="library", num_verifiers=1, num_generators=1) as library:

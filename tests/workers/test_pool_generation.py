@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE_S, until
 from .support import is_gone, kill, make, running_pool, spec
 
 
-async def test_generated_problem_has_spec_question_answer_and_metadata(pool: WorkerPool) -> None:
+async def test_generated_problem_has_spec_and_question_and_answer_and_metadata(pool: WorkerPool) -> None:
     wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
     assert problem.spec == wanted
@@ -105,7 +105,7 @@ async def test_idle_workers_that_died_are_replaced_before_scoring(pool: WorkerPo
     assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
 
 
-async def test_params_that_are_not_json_raise(pool: WorkerPool) -> None:
+async def test_non_json_params_raise(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError):
         await make(pool, odd={1, 2})
     with pytest.raises(WorkerError, match="TypeError"):

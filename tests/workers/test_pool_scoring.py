@@ -182,7 +182,7 @@ async def test_child_processes_of_a_verifier_are_killed(fake_library: Path, tmp_
                 os.kill(pid, signal.SIGKILL)
 
 
-async def test_time_to_build_the_dataset_does_not_count_for_the_deadline(fake_library: Path) -> None:
+async def test_scoring_deadline_excludes_the_time_to_build_the_dataset(fake_library: Path) -> None:
     """A deadline that passes before the verifier gets the answer is an infrastructure error, never a score of 0."""
     async with running_pool(fake_library, scoring_deadline_s=0.7) as pool:
         problem = await make(pool, "slow_build", seed=3)
@@ -201,7 +201,7 @@ async def test_groups_are_scored_in_order_of_arrival(pool: WorkerPool) -> None:
     assert done == [0, 1, 2, 3, 4]
 
 
-async def test_group_of_many_answers_does_not_block_others(fake_library: Path) -> None:
+async def test_group_of_many_answers_does_not_block_other_groups(fake_library: Path) -> None:
     async with running_pool(fake_library, num_verifiers=1) as pool:
         problem = await make(pool, seed=3)
         long = asyncio.create_task(pool.score(problem, [f"sleep 0.03 {number}" for number in range(12)]))
@@ -212,7 +212,7 @@ async def test_group_of_many_answers_does_not_block_others(fake_library: Path) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
-async def test_group_with_a_sleeping_verifier_does_not_block_others(
+async def test_group_with_a_sleeping_verifier_does_not_block_other_groups(
     fake_library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
@@ -267,7 +267,7 @@ async def test_cancelled_scoring_frees_the_worker(fake_library: Path, tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_that_gets_no_cpu_time_for_a_second_is_kept(fake_library: Path, tmp_path: Path) -> None:
+async def test_worker_is_kept_despite_one_second_without_cpu_time(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3) as pool:
         problem, verifier = await make(pool, seed=3), pool.worker_pids[1]
         os.kill(verifier, signal.SIGSTOP)
@@ -279,7 +279,7 @@ async def test_worker_that_gets_no_cpu_time_for_a_second_is_kept(fake_library: P
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_that_gets_no_cpu_time_is_replaced(
+async def test_worker_without_cpu_time_for_too_long_is_replaced(
     fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:
@@ -344,7 +344,7 @@ def test_verdict_lists_the_formatting_removed_from_the_answer() -> None:
 
 
 @pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
-def test_invalid_formatting_list_in_a_verdict_is_a_protocol_fault(frames: object) -> None:
+def test_invalid_list_of_removed_formatting_is_a_protocol_fault(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
 
@@ -367,7 +367,7 @@ FORGED_REPLIES = {
 }
 
 
-async def test_answer_that_forges_a_reply_scores_zero(pool: WorkerPool) -> None:
+async def test_answer_that_forges_a_worker_reply_scores_zero(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for count, (name, reply) in enumerate(FORGED_REPLIES.items(), start=1):
         verdicts = await pool.score(problem, [f"forge {reply.hex()}", "3", "4"])

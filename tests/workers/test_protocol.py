@@ -104,7 +104,7 @@ async def test_worker_message_longer_than_the_limit_is_rejected(ends: Ends, head
         await channel.receive(PATIENCE_S)
 
 
-async def test_worker_message_as_long_as_the_limit_is_accepted(ends: Ends) -> None:
+async def test_worker_message_of_exactly_the_maximum_length_is_accepted(ends: Ends) -> None:
     channel, peer = ends
     header = {"x": "y" * (LIMITS.header - len('{"x":""}'))}
     peer.sendall(encode_frame(header, b"z" * LIMITS.blob))

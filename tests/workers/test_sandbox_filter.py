@@ -115,7 +115,7 @@ def test_seccomp_refuses_unlisted_arguments_of_a_system_call(machine: str, name:
 
 @on_each_machine
 @pytest.mark.parametrize("address", [1, 1 << 32])
-def test_seccomp_refuses_the_system_call_sendto_with_an_address(machine: str, address: int) -> None:
+def test_seccomp_refuses_sendto_if_an_address_is_given(machine: str, address: int) -> None:
     number = allowed_numbers(TABLES[machine][1], threads=True)["sendto"]
     assert ask(machine, number, {4: address}) == EPERM
 
