@@ -269,7 +269,7 @@ def defects_page(runs: Runs) -> str:
     return f"""# Defects of reasoning-gym
 
 This page lists the {len(lines)} known defects of reasoning-gym {runs.library}, in {len(rows)} of its {len(TASKS) - 1}
-tasks (not counting `composite`), and how strict rewards fix each defect.
+tasks (not counting `composite`), and the fix that strict rewards apply to each defect.
 
 - **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings). Some
   findings show the mean score of the same answer to many problems. For each finding, `docs/defects.json` has a command
