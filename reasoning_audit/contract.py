@@ -164,7 +164,7 @@ class ContractCheck:
         return found + await self._check_other_process(problem, verdicts)
 
     def _findings_of_verdict(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
-        """Yield the findings that follow from a verdict. The worker that returned it must be watched (`watch.py`)."""
+        """Yield the findings that follow from a verdict of a watched worker (`watch.py`)."""
         parts = verdict.own_parts or {}
         raw = parts.get(Watched.RAW)
         again = parts.get(Watched.AGAIN)

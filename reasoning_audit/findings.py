@@ -76,8 +76,8 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect of a verifier that could not score an answer for this reason. After a failure with another reason, the
-audit scores the answer again on watched workers (`watch.py`)."""
+"""For each reason why a verifier could not score an answer, the verifier's defect. After a failure with another reason,
+the audit scores the answer again on watched workers (`watch.py`)."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep one finding for each task and defect: the most severe; of equally severe findings, the highest score.
+    """Keep one finding for each task and defect: the most severe; of several, the one with the highest score.
 
     The `detail` of the kept finding names the difficulty levels of the other findings.
     """
@@ -245,7 +245,7 @@ def _reference_answer_findings(audit: TaskAudit, reporter: Reporter) -> Iterator
 
 
 def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
-    """Yield findings for wrong answers that always score as high as the right answer, on at least MANY problems."""
+    """Yield findings for wrong answers that, on at least MANY problems, never scored below the right answer."""
     if audit.mean(Probe.ORACLE) < RIGHT_ANSWER_SCORE:
         return
 

@@ -1,4 +1,4 @@
-"""Answers that need no reasoning: words, numbers and lines of a question, and their counts."""
+"""Answers that need no reasoning: words, numbers and lines of a question, and how many of them the question has."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Predict answers from surface features of questions with a small decision tree.
 
-The tree makes up to DEPTH yes-or-no tests of counts, words and numbers in a question, and then predicts one of several
-options. The tree is learned on one half of a task's problems and scored on the other half. A policy could earn this
-score without reasoning.
+The tree compares at most DEPTH features of a question with thresholds, and then predicts one of several options. The
+tree is learned on one half of a task's problems and scored on the other half. A policy could earn this score without
+reasoning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Features are the first PLACES and last PLACES numbers of a question, and the words at PLACES positions."""
+"""Features include the first PLACES and last PLACES numbers of a question, and the words at the first PLACES positions
+at which questions differ, counted from the last line."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -63,7 +64,7 @@ def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[fl
     The tree is learned on the half of the problems that does not include this problem.
 
     With fewer than LEARNT_FROM problems, no tree is learned. A problem then scores 1 if an earlier problem had the same
-    right option, and this option is one of the two most frequent of all problems.
+    right option, and this option is one of the two most frequent right options.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:
@@ -170,7 +171,7 @@ def surface_features(questions: Sequence[str]) -> Features:
 
 
 def count_surface(question: str) -> dict[str, float]:
-    """Count a question's characters, words, lines, numbers and SIGNS. Add its first, last and largest number."""
+    """Return counts of characters, words, lines, numbers and SIGNS, and a question's first, last and largest number."""
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]

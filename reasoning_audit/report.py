@@ -107,7 +107,7 @@ def make_report(
 
 
 def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return the outcome of a task at a level of difficulty.
+    """Return the audit's outcome for a task at a level of difficulty.
 
     High scores of shortcuts are no failure in a task that training excludes (`left_out`).
     """

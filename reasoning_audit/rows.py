@@ -67,7 +67,7 @@ FORMS = (
     CompletionForm("<think>So it is.</think>\n<answer>", "</answer>"),
     CompletionForm("<think>So it is.</think>\n\\boxed{", "}"),
 )
-"""The forms of completions that the audit tries. Of forms with equal scores, the audit uses the first."""
+"""The forms of completions that the audit tries. If several forms score highest, the audit uses the first of them."""
 
 
 def audit_rows(options: argparse.Namespace) -> Report:
@@ -137,7 +137,7 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 class RowWorkers:
     """Replaces the worker pool in an audit of rows, each of which is a problem.
 
-    `score` puts each answer into a completion, lets `pool` score the completion, and then calls `advance`.
+    `score` puts each answer into a completion, lets `pool` score the completions, and then calls `advance` once.
     """
 
     def __init__(

@@ -150,7 +150,7 @@ class TaskAudit:
     def faults(self) -> dict[str, str]:
         """A description of the fault for each kind of answer that scores too high or too low.
 
-        Shortcuts come first, sorted by falling mean score.
+        Shortcuts come first. They are sorted by falling mean score.
         """
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
@@ -172,7 +172,7 @@ class TaskAudit:
     def suspects(self, share: float) -> set[str]:
         """Return the kinds of answers for the next round: those in `faults`, and shortcuts with high mean scores.
 
-        High scores are above `share` * `bound_of(shortcut)`, or above a lower limit for BEST_TREE.
+        A mean score is high if it exceeds `share` * `bound_of(shortcut)`. For BEST_TREE, the limit may be lower.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
@@ -219,7 +219,7 @@ async def audit_task(
 ) -> TaskAudit:
     """Score probes on a task in rounds, and return the scores of the last round.
 
-    The first round has `items` problems. The further `rounds` (see `ROUNDS`) stop as soon as no probe is a suspect. A
+    The first round has `items` problems. Further `rounds` (see `ROUNDS`) follow until no probe is a suspect. A
     task with a known answer leak has at most one further round. Raises WorkerError if the pool has no workers left.
     """
     audit = await _probe(workers, target, range(items), None)

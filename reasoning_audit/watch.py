@@ -25,7 +25,7 @@ BARE = f"{__name__}:BareSource"
 WATCHED = f"{__name__}:WatchedSource"
 """The name of `WatchedSource`, as a value of `PoolSettings.source_wrapper`."""
 CANARY = "audit_canary"
-"""A word in hostile answers that no verifier uses. If an audit event has this word, the answer was executed."""
+"""A word in hostile answers that no verifier uses. If a Python audit event has this word, the answer was executed."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
 
 
@@ -55,7 +55,7 @@ EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watch
 class Watch:
     """Counts what runs inside `with armed()`: uses of files, sockets and processes, imports, and code from answers.
 
-    Files, imports and code count only if they name the CANARY, because verifiers may read data and import modules.
+    Files, imports and code count only if they name the CANARY, because verifiers may use other files, modules and code.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Reward completions: extract the answer, have verifier workers score it, and apply the length penalty.
+"""Compute the rewards of completions: extract the answer, have verifier workers score it, and apply the length penalty.
 
 Completions are hostile text, so every function takes linear time.
 """
@@ -122,7 +122,7 @@ def split_thinking(text: str, thinking: Thinking) -> Reply:
 
 
 def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.Match[str]]:
-    """Return the matches of `pattern`, which must not match an empty string or more than `longest` characters."""
+    """Return the matches of `pattern`. The caller must ensure that a match has 1 to `longest` characters."""
     return pattern.finditer(text) if len(text) <= WINDOW else _find_in_windows(pattern, text, longest)
 
 

@@ -22,9 +22,9 @@ LAYOUT = r"\s,;|&\[\](){}'\"\u2500-\u257f"
 EDGE = re.compile(f"[{LAYOUT}]*")
 """A line without cells, such as `[[` or `]`. A `-` does not match, because `-[1, 2]` negates the board."""
 BEFORE = re.compile(r"[\s|\[\](){}'\"\u2500-\u257f]*")
-"""Characters before the cells of a line, such as `| ` or `[`, but not a comma."""
+"""Characters before the first cell of a line, such as `| ` or `[`, but not a comma."""
 AFTER = re.compile(rf"(?![^&]*&)[{LAYOUT}]*")
-"""Characters after the cells of a line, such as ` |` and `],`."""
+"""Characters after the last cell of a line, such as ` |` and `],`."""
 BETWEEN = re.compile(rf"(?:[\0{LAYOUT}\u2192]|->)*")
 """Characters between the cells of a line, such as `, `, ` | `, ` & ` and ` -> `."""
 BETWEEN_COMPARED = re.compile(rf"[\0{LAYOUT}<>]*")
@@ -73,7 +73,7 @@ def counts(names: Sequence[str]) -> AnswerType:
 
 
 def _named_counts(answer: str, names: Sequence[str]) -> dict[str, str] | None:
-    """Parse counts by name from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None for any other string."""
+    """Parse names and their counts from `1 [A], 0 [B]`, `A: 1, B: 0` or a JSON object; None for any other string."""
     name = "|".join(map(re.escape, names))
     pair = rf"(?P<q>[\"']?)(?P<named>{name})(?P=q)\s?[:=]\s?(?P<value>\d+)|(?P<count>\d+) (?P<after>{name})"
     joint = rf"\s*[,;\n]\s*(?:and\s)?|\sand\s|(?<=\d)\s(?=(?:{name})\s?[:=])|(?<=[A-Z\])}}])\s(?=\d+ (?:{name}))"
@@ -134,7 +134,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the signs within rows (`<`, `>`), and the signs between rows, each with the number of rows above."""
+    """Return the signs within rows (`<`, `>`), and for signs between rows, the number of rows above and the sign."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):

@@ -62,7 +62,7 @@ class _Operand:
     """What the parser knows about the operand that it is reading."""
 
     divides: bool = False
-    """True after a division sign. A factor after the operand is ambiguous: `1/2x` is `1/(2x)` or `(1/2)x`."""
+    """True after a division sign. A factor after the operand is then rejected: `1/2x` is `1/(2x)` or `(1/2)x`."""
     is_exponent: bool = False
     """True if the operand is an exponent without parentheses."""
     base_is_constant: bool = False
@@ -72,7 +72,7 @@ class _Operand:
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
     """Convert mathematical notation to Python's; None if the answer is ambiguous or has unknown characters.
 
-    A parenthesis must follow each name in `functions`. Any other single letter before a parenthesis is a factor.
+    A parenthesis must follow each name in `functions`. Any other name before a parenthesis is a factor.
     """
     answer = POWER_OF_FUNCTION.sub(r"\g<name>\g<argument>**\g<power>", answer.strip())
     written: list[str] = []
@@ -137,12 +137,12 @@ def sides_to_python_notation(answer: str, functions: Collection[str] = ()) -> st
 
 
 def _are_factors(left: str, right: str) -> bool:
-    """Return True if neighbouring names are a product: two different letters (`x e^x`), not `C C` and not words."""
+    """Return True if neighbouring names are different single letters, which form a product: `x e^x`, but not `C C`."""
     return left != right.strip() and len(left) == len(right.strip()) == 1
 
 
 def calculate(side: str) -> Fraction | None:
-    """Evaluate an expression of numbers exactly; None if `side` is anything else, or exceeds a limit."""
+    """Evaluate an expression of numbers exactly; None if `side` is no such expression, or exceeds a limit."""
     return _value(side, evaluate_exactly)
 
 

@@ -36,7 +36,7 @@ def outermost_frame(
     """Return the name of the outermost frame and the string inside the frame; None if `text` has no frame.
 
     A name from `names` can begin a frame: `gcd = ` in `gcd = 4`. Numbers after the name must equal `numbers`, as in
-    `gcd(8, 12) = 4`. With `ends_in_full_stop`, a full stop is a frame only after a quote, a bracket, `*` or `$`.
+    `gcd(8, 12) = 4`. A full stop at the end is a frame too; with `ends_in_full_stop`, only after a mark such as `*`.
     """
     if UNFRAMED.fullmatch(text):
         return None
@@ -104,7 +104,7 @@ AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 FULL_STOP = "full_stop"
 RESULT_NAME = "name"
 NOT_RUN = "code_not_run"
-"""Added to a verdict's `frames` if the answer is code that would have to be run to score it."""
+"""Added to a verdict's `frames` if the answer has code that the library would run, but this project does not."""
 LANGUAGES = (
     "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
     "|yaml|latex|tex|math|markdown|md|matlab|julia|javascript|js|java|c|cpp|rust|go|sql|bf|brainfuck|grid|matrix"

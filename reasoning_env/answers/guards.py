@@ -33,7 +33,7 @@ def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[
 
 
 def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Return the library's score, but 0 for long numbers and for nan. The library scores nan 1 for any problem."""
+    """Return the library's score, but 0 for long numbers and nan. The library gives nan the score 1 on any problem."""
     return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
 
 
@@ -129,7 +129,7 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Score as the library does, but reject an answer with many unknown variables: the verifier tries all values."""
+    """Score as the library does, but reject answers with many new variables. The verifier would try all values."""
     variables = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0

@@ -59,7 +59,7 @@ def json_value(text: str) -> object:
 
 
 def literal_value(text: str) -> object:
-    """Parse a literal; None for null, and if `text` is not a literal. Tuples become lists, and keys become strings."""
+    """Return a literal's value; None if `text` is null or no literal. Tuples become lists, and keys become strings."""
     written = as_json(text)
     return None if written is None else json_value(written)
 

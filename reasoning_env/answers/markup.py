@@ -110,7 +110,7 @@ def _without_latex(text: str) -> str:
 def _without_box(text: str) -> str:
     """Remove font commands around the whole string, and `\\boxed{}`: `\\boxed{\\text{5}}` becomes `5`.
 
-    Keep `\\boxed{}` if there are several, or if a letter or digit is next to it.
+    Keep `\\boxed{}` if it occurs several times, or if a letter or digit is next to it.
     """
     for _ in range(MAX_NESTED):
         font = WHOLE_FONT.match(text)
@@ -126,7 +126,7 @@ def _without_box(text: str) -> str:
 
 
 def _closing_brace(text: str) -> int:
-    """Return the position of the brace that closes a brace right before `text`; -1 if there is none."""
+    """Return the position in `text` of the brace that closes an opening brace before `text`; -1 if there is none."""
     depth = 1
     for match in BRACE.finditer(text):
         depth += {"{": 1, "}": -1}.get(match[0], 0)

@@ -135,9 +135,9 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Subtract 1 / (number of boxes) for each impossible move, down to 0.05. A plan that moves a target scores 0.05.
+    """Lower `score` by 1 / (number of boxes) for each impossible move, to 0.05 at least. Moving a target scores 0.05.
 
-    The library skips impossible moves, so it accepts a plan that tries every move.
+    The library skips impossible moves, so it accepts a list of all conceivable moves.
     """
     if score <= 0.05:
         return score

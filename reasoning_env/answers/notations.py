@@ -163,7 +163,7 @@ POINT = re.compile(
 """A point, possibly with names: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
 FLOAT_DIGITS = 9
 FLOAT_ERROR = Fraction(1, 10**FLOAT_DIGITS)
-"""The relative rounding error of expected values, because the library calculates them as floats."""
+"""Expected values have up to this relative rounding error, because the library calculates them as floats."""
 
 
 def measure(answer: str, problem: ProblemData) -> str | None:

@@ -53,7 +53,7 @@ def number(answer: str, problem: ProblemData) -> str | None:
 
 
 def degrees(answer: str, problem: ProblemData) -> str | None:
-    """Read a number of degrees, with or without the unit."""
+    """Read an angle in degrees, with or without the unit."""
     return number(without_degrees(answer), problem)
 
 

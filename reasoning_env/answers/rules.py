@@ -22,7 +22,7 @@ class Dataset(Protocol):
 Guard = Callable[[str, Entry, Dataset], float]
 """Replaces `score_answer` for one task: returns the score of an answer to an entry of a dataset."""
 LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
-"""Returns the score of the library's verifier, and True if the answer has code that would have to be run."""
+"""Returns the library verifier's score without running code, and True if the answer has code that was not run."""
 Correction = Callable[[str, Entry, Dataset, float], float]
 """Returns the corrected score of an answer to an entry of a dataset. The last argument is the uncorrected score."""
 
@@ -34,7 +34,7 @@ class AnswerRules:
     type: AnswerType | None = None
     """Reads a whole answer as a value. None for tasks without a declaration in this project."""
     several_right_answers: bool = False
-    """True if values other than the expected answer may be right. Then the verifier or guard scores them."""
+    """True if values other than the expected answer may be right. If False and `type` is set, they score below 1."""
     guard: Guard | None = None
     """Scores answers in place of the verifier, if the verifier must not receive unchecked model text."""
     library_score: LibraryScore | None = None
@@ -47,7 +47,7 @@ class AnswerRules:
     """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. To earn partial credit, a wrong
     answer must score higher than all wrong guesses."""
     ends_in_full_stop: bool = False
-    """True if a full stop at the end may belong to the answer, so that it is not removed."""
+    """True if a full stop at the end may belong to the answer. It is then removed only after a mark such as `*`."""
     result_names: tuple[str, ...] = ()
     """Names of the result that may precede the value, as in `GCD: 4` or `gcd(8, 12) = 4`. In a name, `{key}` stands for
     the value of `key` in the metadata."""

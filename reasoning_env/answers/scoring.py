@@ -213,7 +213,7 @@ class Scorer:
         return 0.0 if score is None else self._without_length_share(text, score)
 
     def _without_length_share(self, text: str, score: float) -> float:
-        """Return 0 if `text` has a score only because it contains the right answer; otherwise return `score`."""
+        """Return `score`; 0 if it is the library's credit for any text that contains the right answer."""
         # The library's default verifier gives len(right) / len(text) to text that contains the right answer.
         right = self._problem.expected
         return 0.0 if right and right in text and math.isclose(score, len(right) / len(text)) else score
@@ -235,7 +235,7 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the score of the first function that the task has: `library_score`, the guard, the library's verifier.
+        """Return the score of `library_score`, the guard or the library's verifier: the first that the task has.
 
         `library_score` counts only if rewards are not strict. Raises the function's errors.
         """

@@ -65,7 +65,7 @@ def quotations(problem_text: str) -> list[str]:
 
 
 def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
-    """Return the question's board as filled by each function in `fills`, by function name; {} if no cell is empty."""
+    """For each name in `fills`, return the question's board as its function fills it; {} if no cell is empty."""
     board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
@@ -94,9 +94,9 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """For each name in LAYOUTS, return the right answer with that name's constant in place of every number.
+    """For each constant in LAYOUTS, return the right answer with the constant in place of every number. Keys are names.
 
-    Return {} if the answer has at least as many words as numbers, or a name such as x1.
+    Return {} if the answer contains a name such as x1, or has at least as many words as numbers.
     """
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
@@ -182,7 +182,7 @@ LEGAL_FILLS: Mapping[str, Fill] = {
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
 }
-"""Functions that fill in a legal digit, as a beginner does. Only `guesses` uses these functions, not the audit."""
+"""Functions that fill in a legal digit, as a beginner does. The function `guesses` uses them, not the audit."""
 
 
 def _last(items: Sequence[str]) -> str:
@@ -204,7 +204,7 @@ def above_guessing(score: float, guess: float) -> float:
 
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
-    """Return guesses for an entry: answers that need no reasoning. `own` returns further guesses of the task."""
+    """Return guesses for an entry: answers that need no reasoning. `own` returns further guesses for this task."""
     problem_text = str(entry["question"])
     boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
     found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}

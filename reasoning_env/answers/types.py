@@ -24,8 +24,8 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns None for an unreadable answer, and the expected answer for a right answer. Any other answer is returned in
-the verifier's notation."""
+"""Returns the expected answer if the answer means the same, any other value in the verifier's notation, and None for an
+unreadable answer."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
@@ -87,7 +87,7 @@ def sequence(
 
     - `token` and `joint`: the patterns of elements and of separators.
     - `length`: elements of this length need no separator; 0 if all elements need one.
-    - `spell` and `write`: convert each element and join the elements for the verifier.
+    - `write` and `spell`: the verifier's separator, and a function that converts each element for the verifier.
     """
     element = re.compile(token)
     side_by_side = re.compile(f"(?:{token})+") if length else None

@@ -35,7 +35,7 @@ class ChatFormat:
     """The chat format of one model: how a conversation becomes a prompt, and how a completion's tokens become text.
 
     - `name`: the name of the tokenizer, for errors and warnings.
-    - `template`: `plain`, or the path of a Jinja file, if it replaces the tokenizer's own template.
+    - `template`: `plain` or the path of a Jinja file; None for the tokenizer's own template.
     - `template_options`: variables for the template.
     - `thinking`: the setting `thinking`.
 
@@ -86,7 +86,7 @@ class ChatFormat:
         return Prompt(tuple(messages), text, tuple(self.encode(text)))
 
     def _start(self, messages: Messages) -> _Start:
-        """Return the common beginning of all prompts that have the same messages before the question."""
+        """Return the beginning that all prompts with these messages before the question share."""
         before = tuple(message["content"] for message in messages[:-1])
         start = self._starts.get(before)
         if start is None:
@@ -156,7 +156,7 @@ class ChatFormat:
         return tokens
 
     def completion_text(self, tokens: Tokens) -> str:
-        """Return the text of a completion's tokens, without special tokens except marks of thinking."""
+        """Return the text of a completion's tokens. Special tokens are removed, except marks of thinking."""
         if not self._special_marks:
             return self._decode_with_tokenizer(tokens)
         parts: list[str] = []

@@ -250,7 +250,7 @@ def _find_ending(layout: ChatLayout) -> list[int]:
 
     - special tokens, one of them the end-of-text token: the tokens up to and including the end-of-text token,
     - special tokens without the end-of-text token: the first of them,
-    - words, then the end-of-text token (Kimi K3): only this token, because the model generates the words,
+    - words, then the end-of-text token (Kimi K3): only this token, because the model itself generates such words,
     - nothing (GLM): the special token that begins the next turn,
     - anything else: the end-of-text token, if the tokenizer has one.
     """

@@ -130,7 +130,7 @@ def find_checkpoint(folder: Path, step: int, registration: int, check_state: Che
     - If `registration` is above the number in `latest.json`, only the environment was restarted. Resume from this file.
     - Otherwise, the trainer was restarted too, and returned to this step. Resume from `step-{step}.json`.
 
-    If the file is missing, damaged or of a later step, return the newest other checkpoint that is not after `step`.
+    If the chosen file is missing, damaged or of a later step, return the newest other checkpoint not after `step`.
     Return None if there is no such checkpoint.
     """
     latest = _read_if_sound(folder / LATEST, check_state)

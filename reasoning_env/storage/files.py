@@ -78,7 +78,7 @@ class LineFile:
                 yield line
 
     def append(self, *pieces: bytes | memoryview) -> None:
-        """Append complete lines, given in pieces. Raises OSError; then nothing is appended."""
+        """Append `pieces`, which together are complete lines. Raises OSError; then nothing is appended."""
         lines = b"".join(pieces)
         self.cut()
         try:
@@ -237,7 +237,7 @@ class KeyedFile:
         return self._places.keys()
 
     def append(self, key: str, *pieces: bytes) -> None:
-        """Write a row as one line, unless the file has a row with this `key`. `pieces` are its JSON without `"key"`.
+        """Write a row as one line, unless the file has a row with this `key`. `pieces`: the row's JSON without `"key"`.
 
         Raises OutputError if the file cannot be written. The row is then not in the file.
         """

@@ -136,7 +136,7 @@ class NotJsonLinesError(ValueError):
 def parse_line(line: bytes) -> list[object]:
     """Return the JSON values of a line. There are several if files were joined without a newline between them.
 
-    Raises NotJsonLinesError if the line shows that the file is not JSON Lines, and the errors of `parse_json`.
+    Raises the errors of `parse_json`, and NotJsonLinesError if the line shows that the file is not JSON Lines.
     """
     text = _text(line).strip()
     values: list[object] = []

@@ -39,7 +39,7 @@ class FieldLevels:
     levels: Sequence[object]
     reason: str
     drawn: bool = False
-    """For a difficulty between two `levels`. True: the seed picks one of the two. False: numbers are interpolated."""
+    """True: the seed picks one of the two nearest `levels`. False: numbers between two `levels` are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ class Task:
 
     # How many questions there are
     has_small_pool: bool = False
-    """True if two of 3,000 random seeds at the defaults gave the same question. The task then has fewer than about five
-    million questions."""
+    """True if two of 3,000 random seeds gave the same question with the default parameters. The task then has fewer
+    than about five million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
     """Number of different questions with the library's defaults, then at each of QUESTION_LEVELS (`tools/pools.py`).
     None means MANY_QUESTIONS or more. Missing levels were too slow to measure. A task without levels has one number."""
@@ -215,4 +215,4 @@ class Task:
     answer: AnswerRules = field(default_factory=AnswerRules)
     """How answers are parsed and scored."""
     scores_without_params: bool = False
-    """True if the constructor is slow and the verifier reads no parameters. One dataset can then score all answers."""
+    """True if building the dataset is slow and the verifier reads no parameters. One dataset can score all answers."""

@@ -42,9 +42,9 @@ EVERY_STEP = "the library raises all three parameters between its two easiest le
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if two people have the same role, and the number of claims with `and` suggests this.
+    """Return True if the number of claims with `and` correctly suggests that two people have the same role.
 
-    If both claims contain `and`, both people probably have the same role. If neither does, both are probably knights.
+    If both claims contain `and`, both people probably have the same role. If no claim does, both are probably knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
@@ -218,11 +218,11 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     kinds = list(itertools.product((False, True), repeat=len(classes)))
 
     def having(condition: Callable[[Sequence[bool]], bool]) -> int:
-        """Return a bit mask of the kinds for which `condition` returns True."""
+        """Return a bit mask of the kinds of objects for which `condition` returns True."""
         return sum(1 << number for number, kind in enumerate(kinds) if condition(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds, and whether the statement says that an object of these kinds exists or not."""
+        """Return a bit mask of kinds, and True if a statement says that one of them has objects, False if none has."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

@@ -30,7 +30,7 @@ def _name_brother(entry: Entry, dataset: Dataset) -> str:
 
 
 def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
-    """Add the numbers of women in both circles of colleagues, and subtract 1.
+    """Add the two circles' numbers of female colleagues, and subtract 1.
 
     The library ignores the second circle.
     """

@@ -10,7 +10,7 @@ from .protocol import ProtocolFault, WorkerEnd
 from .worker import MAX_KILLS, DeadlineExceeded, TooManyThreads, WorkerAsleep, WorkerDied
 
 MAX_ENDED_WORKERS = 2
-"""If this many workers end while they score an answer, the answer scores 0. One worker may end for other reasons."""
+"""If this many workers end while they score an answer, the answer scores 0. A single end may have another cause."""
 MAX_FAULTS = 2
 """After this many infrastructure errors on one answer, its group is dropped."""
 

@@ -59,7 +59,7 @@ from reasoning_env.workers.sandbox import Restrictions, Sandbox, code_paths, ent
 
 SLICE_S = 0.05
 """Seconds for which a verifier worker scores one group. Then the next group gets a turn. Without turns, a group of 8
-answers waited 61 s for four groups of 4,000 slow answers; with turns, the group waited 1.1 s."""
+answers waited 61 s for four groups of 4,000 slow answers each; with turns, the group waited 1.1 s."""
 
 EXIT_GRACE_S = 1.0
 """Seconds that a worker gets to exit after it closed its socket. A dying process needs only milliseconds for this, even
@@ -106,7 +106,7 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
 
 
 def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
-    """Reply to each score request until the socket closes: once when its task is built, then once per answer.
+    """For each score request until the socket closes, send a reply when the task is built, and a reply per answer.
 
     After SLICE_S seconds, the remaining answers get no reply, and the pool sends them again later. The string that
     `explain` returns is appended to a verifier's error message.
@@ -232,8 +232,8 @@ class Forker:
     def _clean_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Kill a worker and its process group, store its exit code, and remove its folder.
 
-        Wait EXIT_GRACE_S seconds for the end of a worker that closed its socket (`has_closed`). If it still runs then,
-        store DISCONNECTED_STATUS.
+        First, give a worker that closed its socket (`has_closed`) EXIT_GRACE_S seconds to exit. If the worker still
+        runs then, store DISCONNECTED_STATUS as its exit code.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0

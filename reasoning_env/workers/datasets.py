@@ -36,7 +36,7 @@ class DatasetCache:
     def get(self, task: str, params: Mapping[str, object], seed: int | None) -> Any:
         """Return a dataset with these parameters and this seed, valid until the next call. Raises the library's errors.
 
-        Pass None as the seed for scoring. The dataset may then have any seed and, if the task's verifier does not read
+        For scoring, pass None as the seed. The dataset may then have any seed and, if the task's verifier does not read
         parameters, any parameters.
         """
         kept = self._kept[task]
@@ -84,7 +84,7 @@ def _with_params(dataset: Any, params: Mapping[str, object]) -> Any:
 
 
 def _restore_class_data(task: str, dataset: object) -> None:
-    """Store the data of a dataset on its class again, because a later constructor may have replaced the data."""
+    """Store the data of a dataset on its class again, because another dataset's constructor may have replaced it."""
     name = find_task(task).class_data
     if name:
         setattr(type(dataset), name, getattr(dataset, name))

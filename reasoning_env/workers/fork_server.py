@@ -117,7 +117,7 @@ class PoolSettings:
 
 
 MAX_FAILED_STARTS = 3
-"""If every slot of a role had this many failed starts in a row, jobs fail at once instead of waiting for a worker."""
+"""If all workers of a role failed to start this often in a row, jobs fail immediately, without waiting for a worker."""
 WORKER_NICENESS = 3
 """Niceness of workers, so that on a busy machine the event loop gets more processor time than a worker."""
 
@@ -294,7 +294,7 @@ class ForkServer:
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the replaced worker ended.
 
-        The end is unknown without `replaces`. After a WorkerError, check `is_usable` before the next call.
+        Without `replaces`, the returned end is unknown. After a WorkerError, check `is_usable` before the next call.
         """
         replaced_pid = 0
         if replaces is not None and replaces.forked_by is self:
@@ -377,7 +377,7 @@ class ForkServer:
     async def _wait_or_kill(self) -> None:
         """Wait for the end of the process. Kill it after STOP_TIMEOUT_S, or at once if the caller is cancelled.
 
-        This method polls, because no thread can wait while the interpreter shuts down.
+        This method polls, because no thread can be started while the interpreter shuts down.
         """
         deadline = time.monotonic() + self.STOP_TIMEOUT_S
         try:

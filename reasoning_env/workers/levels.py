@@ -30,7 +30,7 @@ from ..runtime.text import error_text
 from ..tasks import COMPOSITE, SHOWN_LEVELS, find_task
 
 RESERVED_FIELDS = ("seed", "size")
-"""Config fields that the user cannot set: each problem has its own seed, and its dataset has one item."""
+"""Config fields that the user cannot set: each problem has its own `seed`, and each dataset has the `size` 1."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class DifficultyMap:
     def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return each parameter of a task with its `default` and, if levels change it, its values at SHOWN_LEVELS.
 
-        If the seed picks one of two values, show the value nearer to the level. For the task `composite`, return {}.
+        If the seed picks one of two values, show the more likely value. For the task `composite`, return {}.
         """
         if task == COMPOSITE:
             return {}
@@ -269,8 +269,8 @@ def _default(field: dataclasses.Field[object]) -> object:
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
     """Return the levels of an attribute, which has one default value per config field.
 
-    If a default value is below the first level and none is above it, insert the lowest default value before the
-    first level. Levels that are not ascending numbers are returned unchanged.
+    If no default value is above the first level and the lowest one is below, insert the lowest one before the first
+    level. Levels that are not ascending numbers are returned unchanged.
     """
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)

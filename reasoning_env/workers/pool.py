@@ -124,7 +124,7 @@ class JobQueue:
 
 
 class WorkerPool:
-    """Worker processes of both roles. Start the pool, use it from one event loop, and close it."""
+    """Worker processes: generators and verifiers. Start the pool, use it from one event loop, and close it."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._settings = settings
@@ -176,7 +176,7 @@ class WorkerPool:
 
     @property
     def fault(self) -> str | None:
-        """Why no generator or no verifier can work, in one line; None if a worker of each role runs."""
+        """Why no worker of a role can work, in one line; None if a worker of each role runs."""
         if self._closed:
             return str(_closed_error())
         for role in filter(self._settings.workers, Role):

@@ -27,7 +27,7 @@ OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that reached its memory limit, or that the kernel killed for lack of memory. The value is
 that of ENOMEM."""
 DISCONNECTED_STATUS = 256
-"""Stands for the exit status of a worker that closed its socket and kept running. No process can exit with it."""
+"""Stands for the exit status of a worker that closed its socket and kept running. No process exits with this status."""
 FATAL_SIGNALS = frozenset({
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # sent by timers of the process

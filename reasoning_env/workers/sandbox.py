@@ -8,7 +8,7 @@ files, open sockets, start processes, or signal or reprioritize other processes.
 - Limits, for every worker: memory, file size, open files and core dumps. Other processes of the user cannot read the
   worker's memory. The worker ends when the fork server ends, and has a lower processor priority (which is no defence).
 - Process limit: no child processes. Root is exempt from this limit.
-- no_new_privs: started programs get no privileges.
+- no_new_privs: started programs get no further privileges.
 - Landlock (Linux 5.13 or newer): a process can read only the files that Python needs for imports, and `read_paths`.
 - seccomp: only the system calls that verifiers need. None of them writes files, connects, forks or signals.
 
@@ -20,8 +20,8 @@ files readable.
 
 The sandbox does not protect against:
 
-- Missing layers. On macOS, and without Landlock and seccomp, only the limits apply. Code could then read and write the
-  user's files, connect to any address and signal other processes. Only the guards protect such systems.
+- Missing layers. With neither Landlock nor seccomp, as on macOS, only the limits apply. Code could then read and write
+  the user's files, connect to any address and signal other processes. Only the guards protect such systems.
 - False scores. Until its worker is replaced, code could give any answer any score from 0 to 1. The main process checks
   only the form of replies.
 - Reading the readable files (Python, packages, shared libraries, `read_paths`), checking whether a file exists, and
@@ -98,7 +98,7 @@ class Restrictions:
         return None
 
     def explain(self, error: BaseException) -> str:
-        """Return what the sandbox allows, to append to a verifier's error; "" if something else caused the error."""
+        """Return what the sandbox allows, to append to a verifier's error; "" if the sandbox is not the cause."""
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
                 return "; a verifier may read only its module, Python's packages and --read paths, and write no file"
@@ -205,7 +205,7 @@ Layers = Mapping[str, Callable[[], object]]
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The sandbox's layers for the workers of a session, and the file descriptors that applying the layers needs."""
+    """The sandbox's layers for the workers of a session, and the file descriptors that these layers need."""
 
     limits: Layers
     layers: Layers
@@ -387,7 +387,7 @@ def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dic
 
 
 def _landlock(opened: Collection[int], descriptors: list[int]) -> Callable[[], object]:
-    """Return a function that restricts this process to reading the files and folders in `opened`.
+    """Return a function that restricts this process's use of files to reading the files and folders in `opened`.
 
     All workers use one ruleset. Its descriptor is added to `descriptors`.
     """
@@ -481,10 +481,10 @@ newer than Linux 5.0, so libraries work without them."""
 
 @dataclass(frozen=True)
 class Check:
-    """Allow a call only if its argument, masked with `mask`, is one of `values`.
+    """Allow a system call only if its argument number `argument`, masked with `mask`, is one of `values`.
 
-    This compares the lower 32 bits of the argument, or the higher 32 bits if `high` is True. For flags and commands,
-    comparing the lower bits is enough, because the kernel ignores the higher bits.
+    This compares the lower 32 bits of the argument, or the higher 32 bits if `high` is True. For flags and command
+    numbers, comparing the lower bits is enough, because the kernel ignores the higher bits.
     """
 
     argument: int

@@ -109,7 +109,7 @@ class BatchScorer:
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Count a failure on the batch's next answer. If no retry is left, score 0 or raise ScoringError.
+        """Count a failure to score a batch's first unscored answer. If no retry is left, score 0 or raise ScoringError.
 
         The score is 0 if scoring the answer took too long or ended the worker.
         """

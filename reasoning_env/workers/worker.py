@@ -1,8 +1,8 @@
 """A worker process, as the pool uses it: messages to and from it, its processor time, and its end.
 
-Deadlines count the worker's own processor time, so a busy machine makes no answer exceed its deadline.
-Only Linux reports the processor time of another process. On other systems, deadlines count wall-clock time. Everything
-here runs on the event loop's thread.
+Deadlines count the worker's own processor time, so no answer exceeds its deadline because the machine is busy. Only
+Linux reports the processor time of another process. On other systems, deadlines count wall-clock time. Everything here
+runs on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Channel:
 
     @classmethod
     async def open(cls, sock: socket.socket, limits: FrameLimits) -> Channel:
-        """Return a channel that owns a connected socket. After an error, the socket is closed."""
+        """Return a channel that owns a connected socket. If this call fails, the socket is closed."""
         try:
             loop = asyncio.get_running_loop()
             reader = _PipeReader()

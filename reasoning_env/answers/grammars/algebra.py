@@ -1,6 +1,6 @@
 """Check integrals and products of polynomials by evaluating them at random points.
 
-Integrals may call only elementary functions, and products must be multiplied out: answers cannot restate the question.
+Answers must not restate the question: integrals may call only elementary functions, and products must be expanded.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Part(NamedTuple):
 
 
 class _Polynomial(Arithmetic[_Part]):
-    """Calculates a polynomial's value at a point. Products that are not expanded raise an error: `x*(x + 1)`."""
+    """Calculates a polynomial's value at a point. Unexpanded products, such as `x*(x + 1)`, raise an error."""
 
     def __init__(self, point: Mapping[str, Fraction]) -> None:
         self._point = point

@@ -66,7 +66,7 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Return True if the premises imply the formula `answer`, and the conclusion needs several premises together.
+    """Return True if the premises imply the formula `answer`, and a part of it follows only from several premises.
 
     Return False for `P ∧ Q` from the premises P and Q: each part follows from one premise.
 
@@ -110,7 +110,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _with_decided_parts(self, formula: Formula) -> int:
-        """Return a formula's truth table, with parts that a single premise proves or refutes set to true or false."""
+        """Return a formula's truth table. Parts that a single premise proves count as true, refuted parts as false."""
         table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table

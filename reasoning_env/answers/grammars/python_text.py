@@ -70,7 +70,7 @@ NAME_OR_DIGITS = re.compile(r"[A-Za-z_]\w*|\d*\.?\d*(?:[eE][+-]?\d{1,6})?", re.A
 
 @contextmanager
 def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
-    """Until the context ends, let a module of the library use safe functions for `eval` and SymPy's `parse_expr`.
+    """Until the context ends, replace `eval` and SymPy's `parse_expr` by safe functions in a module of the library.
 
     Yields a list, to which the safe functions add an error for each string that they would have to run as code.
     """
@@ -134,7 +134,7 @@ class Calculation:
             raise ExpressionError(f"the name {name[:40]!r} is not supported") from None
 
     def function(self, node: ast.expr) -> Callable[..., Any]:
-        """Return the called function. Raises ExpressionError if it is not supported, TypeError if it is no function."""
+        """Return the called function. Raises ExpressionError for unsupported code, TypeError if a value is called."""
         if not isinstance(node, ast.Name):
             raise ExpressionError("only functions that are called by name are supported")
         called = self.named(node.id)

@@ -53,7 +53,7 @@ def values_of(mask: int) -> Sequence[int]:
 class Solver:
     """The library's solver, with the same rules in the same order. Bit n of a cell's mask means that n is possible.
 
-    The methods of the rules return True if the rules must be applied once more.
+    The method of each rule returns True if all rules must be applied once more.
 
     Two rules depend on the order in which Python iterates over a set of candidates. This order is ascending, except in
     some sets of two numbers, in which 8 or 9 comes first. `_order` has the order of these sets.
@@ -124,7 +124,7 @@ class Solver:
         return masks != before
 
     def _single_out(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """Fill a cell with its first candidate that is impossible in all other cells of the row, or of the column."""
+        """If some candidates of a cell are impossible in the rest of the row or column, keep only the first of them."""
         in_row, in_column = ([count(on(line, masks))[1] for line in lines] for lines in (self._rows, self._columns))
         for cell in empty:
             row, column = divmod(cell, self._size)

@@ -6,8 +6,8 @@ no solution. Here, the results are the same:
 - A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the number
   of knights on white squares by one, so the squares show which side moves next.
 - The goal is the start with the sides exchanged, and moves are reversible. So a search backwards from the goal reaches
-  the same positions as the search from the start, but with the sides exchanged. So the search from the start can stop
-  at a position that it also reaches with the sides exchanged. There, the two searches would meet.
+  the same positions as the search from the start, but with the sides exchanged. The search from the start can stop
+  when it has reached a position and also this position with the sides exchanged. There, the two searches would meet.
 - No move leads out of the set of positions that a failed search reached. A later search on the same board also fails if
   its start is in this set and its goal is not.
 - The library's breadth-first search returns the shortest path that comes first in the order of moves. At each step,

@@ -4,9 +4,10 @@ The library's A* scans a string of the board for boxes and goals many times per 
 
 - Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.
-- The heap has the same entries. A position may be in the heap several times, because the library marks it as seen only
-  when it leaves the heap. All its entries are kept, because the search ends at the first entry that is too deep, which
-  may be a duplicate. The moves from a position are cached, without moves to positions that have left the heap.
+- The heap has the same entries. A position may be in the heap several times, because the library marks a position as
+  seen only when the position leaves the heap. All entries are kept, because the search ends at the first entry that is
+  too deep, which may be a duplicate. The moves from a position are cached, without moves to positions that have left
+  the heap.
 - Deadlocks depend only on the boxes. Estimates depend on the boxes and on the player's distance to the nearest box that
   is not on a goal. Outer squares are walls, because the backward search that makes the board never enters them.
 
@@ -94,7 +95,7 @@ class Board:
         return BoxFacts(loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes))
 
     def _is_deadlock(self, boxes: int) -> bool:
-        """Return True for a deadlock, as the library defines it:
+        """Return True for any of the deadlocks that the library defines:
 
         - A box that is not on a goal is in a corner.
         - A box that is not on a goal is in a block of 2 x 2 squares with only walls and boxes.

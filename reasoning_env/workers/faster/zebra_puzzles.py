@@ -66,7 +66,7 @@ class Tests:
         yield [-self._at[placement] for placement in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Yield the clauses of a clue. If a house has the first value, the second is at an allowed distance."""
+        """Yield the clauses of a clue: if a house has `value1`, then a house at an allowed distance has `value2`."""
         type_name = type(clue).__name__
         if type_name == "found_at":
             yield [self._at[clue.value, clue.house]]
@@ -90,7 +90,7 @@ def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[
 
 
 def remember(kind: Any, name: str) -> None:
-    """Cache the result of a method without arguments in each object of a class."""
+    """In each object of a class, cache the result of a method that has no arguments."""
     compute = getattr(kind, name)
 
     def remembered(self: Any) -> Any:
