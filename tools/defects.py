@@ -93,12 +93,12 @@ GUARDED = Fix(
 TYPED = Fix(
     "typed",
     "The whole answer must be a value of the task's type.",
-    "tests/answers/test_types.py::test_each_answer_type_rejects_wrong_values",
+    "tests/answers/test_types.py::test_no_answer_type_reads_a_wrong_answer_as_right",
 )
 CORRECTED = Fix(
     "corrected",
     "A corrected rule scores the answer.",
-    "tests/answers/test_corrections.py::test_strict_rewards_give_nonsense_the_lowest_score",
+    "tests/answers/test_corrections.py::test_score_of_nonsense_is_limited_with_strict_rewards",
 )
 REJECTED = Fix(
     "rejected",
@@ -108,7 +108,7 @@ REJECTED = Fix(
 EXACT = Fix(
     "exact",
     "Only the right value earns full marks.",
-    "tests/answers/test_types.py::test_each_answer_type_rejects_wrong_values",
+    "tests/answers/test_types.py::test_no_answer_type_reads_a_wrong_answer_as_right",
 )
 RIGHT_ANSWER = Fix(
     "right answer",
@@ -128,7 +128,7 @@ LEFT_OUT = Fix(
 FLOOR = Fix(
     "floor",
     "Partial credit starts above the score of the best guess.",
-    "tests/answers/test_partial_credit.py::test_partial_credit_counts_only_the_part_of_a_score_above_the_score_of_guessing",
+    "tests/answers/test_partial_credit.py::test_partial_credit_grows_only_above_the_score_of_guessing",
 )
 PARAMETERS = Fix(
     "parameters",

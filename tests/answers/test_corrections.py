@@ -102,13 +102,13 @@ def _or_zero(judge: Scorer, answer: str) -> float:
 
 
 @each_task
-def test_strict_rewards_give_nonsense_the_lowest_score(task: str) -> None:
+def test_score_of_nonsense_is_limited_with_strict_rewards(task: str) -> None:
     floor = max(FORM_SCORE, CASES[task].floor)
     assert [scored for scored in _scores(task, "nonsense") if scored.strict > floor] == []
 
 
 @each_task
-def test_library_rewards_score_nonsense_higher_than_strict_rewards_do(task: str) -> None:
+def test_nonsense_scores_higher_with_library_than_with_strict_rewards(task: str) -> None:
     scores = _scores(task, "nonsense")
     assert len([scored for scored in scores if scored.library > scored.strict]) >= 10
     assert [scored for scored in scores if scored.plain != pytest.approx(scored.library)] == []
@@ -161,7 +161,7 @@ def test_survo_answer_with_swapped_cells_is_wrong() -> None:
         assert judge.score("\n".join(map(" ".join, exchanged))) < 1.0
 
 
-def test_answer_gets_library_score_if_no_new_conclusion_exists() -> None:
+def test_logic_answer_gets_library_score_if_premises_imply_nothing_new() -> None:
     """Some problems have no conclusion beyond their premises.
 
     For them, published models answered with joined premises.

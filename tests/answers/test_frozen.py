@@ -38,7 +38,7 @@ def test_scores_of_a_large_sample_of_answers_equal_the_recorded_scores() -> None
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
 
 
-def test_answer_whose_score_changed_is_printed_with_both_scores(
+def test_changed_score_is_printed_with_the_recorded_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line has the answer and both scores. Answers without a recorded score are skipped."""

@@ -120,7 +120,7 @@ def test_verifiers_with_parsing_limits_never_execute_code_in_answers(task: str, 
         ("boxnet", ["[]", "[{}]", "{}", '""']),
     ],
 )  # fmt: skip
-def test_verifiers_with_parsing_limits_score_like_the_library(task: str, answers: list[str]) -> None:
+def test_verifiers_with_parsing_limits_return_the_library_scores(task: str, answers: list[str]) -> None:
     assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
 
 

@@ -82,7 +82,7 @@ def _follows(text: str, premises: list[str]) -> bool:
 
 
 @given(FORMULAS, PREMISES)
-def test_answer_that_follows_from_a_single_premise_is_not_a_conclusion(text: str, premises: list[str]) -> None:
+def test_accepted_conclusion_needs_several_premises(text: str, premises: list[str]) -> None:
     if concludes(text, premises):
         assert _follows(text, premises)
         assert not any(_follows(text, [premise]) for premise in premises)
@@ -100,7 +100,7 @@ def test_logically_equivalent_conclusions_get_the_same_verdict(one: str, other: 
 
 
 @given(st.lists(FORMULAS, min_size=2, max_size=3))
-def test_conjunction_of_premises_is_not_a_conclusion(premises: list[str]) -> None:
+def test_conjunction_of_premises_is_not_accepted_as_a_conclusion(premises: list[str]) -> None:
     assume(not are_contradictory(premises))
     first, *_, last = whole = [f"({premise})" for premise in premises]
     joined = f" {AND} ".join(whole)

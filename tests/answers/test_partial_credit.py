@@ -18,9 +18,7 @@ from reasoning_env.tasks.words import ladders
 
 
 @pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.49), (1.0, 0.98)])
-def test_partial_credit_counts_only_the_part_of_a_score_above_the_score_of_guessing(
-    score: float, credit: float
-) -> None:
+def test_partial_credit_grows_only_above_the_score_of_guessing(score: float, credit: float) -> None:
     assert above_guessing(score, 0.6) == pytest.approx(credit)
 
 
@@ -51,15 +49,13 @@ def test_guessed_answers_include_lines_of_the_question_and_a_grid_of_zeros() -> 
         ),
     ],
 )
-def test_task_has_its_own_guesses_in_addition_to_the_common_guesses(
-    task: str, metadata: dict[str, Any], guess: str
-) -> None:
+def test_guessed_answers_include_guesses_specific_to_the_task(task: str, metadata: dict[str, Any], guess: str) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
     assert guess in guesses(entry, find_task(task).answer.guesses)
     assert guess not in guesses(entry)
 
 
-def test_guessed_word_ladders_change_one_letter_per_step() -> None:
+def test_guesses_for_word_ladders_change_one_letter_per_step() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 

@@ -68,11 +68,11 @@ def test_recorded_scores_are_high_for_right_answers_and_low_for_wrong_answers(ki
     assert broken == []
 
 
-def test_right_answers_are_rejected_only_in_known_notations() -> None:
+def test_only_the_listed_notations_of_right_answers_are_rejected() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
-def test_table_of_harmless_answer_changes_has_no_unknown_names() -> None:
+def test_table_of_harmless_changes_has_only_known_tasks_and_changes() -> None:
     ways = {*DOUBLED, *DENIED, *SIGNED, *NEAR}
     assert STILL_RIGHT.keys() <= set(TASKS)
     assert {way for row in STILL_RIGHT.values() for way in row} <= ways

@@ -37,7 +37,7 @@ def test_partial_credit_starts_above_the_score_of_wrong_guesses() -> None:
 
 
 @pytest.mark.parametrize("score", [0.0, 0.05, 0.1, 1.0])
-def test_perfect_score_and_scores_up_to_0_1_are_not_rescaled(score: float) -> None:
+def test_perfect_scores_and_scores_of_at_most_0_1_are_not_rescaled(score: float) -> None:
     assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
 
 
@@ -45,7 +45,7 @@ def test_verifier_scores_are_rescaled_only_if_rewards_are_strict() -> None:
     assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
 
 
-def test_guess_with_full_score_does_not_reduce_partial_credit() -> None:
+def test_partial_credit_ignores_common_guesses_with_full_score() -> None:
     scores = {"a b c d": 1.0, "d c b": 0.8}
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
@@ -61,14 +61,14 @@ def test_wrong_answer_scores_zero_if_the_verifier_raises() -> None:
     assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
-def test_verifier_error_is_raised_if_library_rewards_are_on() -> None:
+def test_verifier_error_is_raised_if_rewards_are_not_strict() -> None:
     dataset: Any = FakeDataset(float)
     entry = pickle.dumps({**ENTRY, "answer": "4"})
     with pytest.raises(ValueError, match="9/2"):
         Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
-def test_verifier_error_is_raised_if_the_right_answer_also_raises() -> None:
+def test_scoring_raises_if_the_verifier_fails_even_on_the_right_answer() -> None:
     def fail(answer: str) -> float:
         raise ZeroDivisionError(answer)
 
@@ -76,7 +76,7 @@ def test_verifier_error_is_raised_if_the_right_answer_also_raises() -> None:
         judged("6", "5", fail, type=numbers.number)
 
 
-def test_verifier_error_on_a_guess_does_not_reduce_partial_credit() -> None:
+def test_partial_credit_ignores_common_guesses_that_crash_the_verifier() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":
             raise SystemExit
@@ -213,7 +213,7 @@ def test_answer_that_names_every_option_scores_zero() -> None:
     assert judged("not 5", "5", lambda answer: 1 / 5, type=numbers.number) == 0.0
 
 
-def test_partial_credit_below_the_minimum_becomes_zero() -> None:
+def test_tiny_partial_credit_becomes_zero_only_if_rewards_are_strict() -> None:
     assert judged("6", "5", lambda answer: 1e-7, type=numbers.number) == 0.0
     assert scored("d c b", lambda answer: 1e-7, strict=False) == 1e-7
 

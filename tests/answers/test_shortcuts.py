@@ -34,7 +34,7 @@ def test_shortcut_answers_include_parts_of_the_question() -> None:
     assert found["the last quotation"] == "no"
 
 
-def test_shortcut_answers_replace_every_number_by_a_constant() -> None:
+def test_shortcut_answers_have_the_same_constant_for_every_number() -> None:
     numbers = ("0", "1", "2", "5", "12", "nan")
     assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
 
@@ -50,7 +50,7 @@ def test_shortcut_answers_fill_the_empty_cells_of_a_board_by_simple_rules() -> N
     assert boards["empty cells filled with the highest legal digit"].splitlines()[1] == "2 3 1 4"
 
 
-def test_answer_to_a_board_with_one_empty_cell_is_that_cell() -> None:
+def test_answer_to_a_board_with_one_empty_cell_is_the_missing_value() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
@@ -71,7 +71,7 @@ def test_no_filled_board_is_made_from_a_question_without_a_board(question: str) 
 @pytest.mark.parametrize(
     ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
 )
-def test_zero_replaces_every_number_only_in_answers_that_are_mostly_numbers(answer: str, zeros: str | None) -> None:
+def test_numbers_become_zeros_only_in_answers_that_are_mostly_numbers(answer: str, zeros: str | None) -> None:
     assert layouts(answer).get("0 for every number") == zeros
 
 

@@ -163,7 +163,7 @@ def test_evaluate_command_calls_the_evaluate_function(folder: Path, url: str, mo
     assert [call["request"].settings.eval_tasks for call in calls] == [["exact"]]
 
 
-def test_evaluate_function_raises_if_both_request_and_settings_are_given() -> None:
+def test_evaluate_raises_if_a_request_is_combined_with_other_arguments() -> None:
     with pytest.raises(ConfigError, match="request: cannot be combined"):
         module.evaluate("m", request=read_request({}))
 
@@ -189,7 +189,7 @@ def test_results_say_that_the_server_returned_answers_as_reasoning(
 
 
 @pytest.mark.parametrize("model", ["filtered", "refuses"])
-def test_refusals_of_the_model_or_a_filter_are_counted_as_refused(
+def test_refusals_by_a_model_or_filter_are_counted_as_refused(
     folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     assert evaluate(folder, model, "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0

@@ -144,9 +144,7 @@ def test_only_one_of_two_mutually_exclusive_request_parameters_is_dropped(
     assert list(sent["changed"]) == ["top_p"]
 
 
-def test_parameter_is_still_sent_after_an_error_that_only_mentions_it(
-    server: RefusingServer, evaluate: Evaluate
-) -> None:
+def test_parameters_that_an_error_lists_as_supported_are_still_sent(server: RefusingServer, evaluate: Evaluate) -> None:
     said = "reasoning_effort is unknown; the parameters of this model are temperature and top_p"
     server.refuse = lambda request: said if "reasoning_effort" in request else None
     sent = evaluate("--env.reasoning_effort", "low")["sent"]

@@ -59,7 +59,7 @@ def test_rescored_rollout_with_the_same_score_counts_as_unchanged(dumped: Dump, 
     ]
 
 
-def test_rollout_whose_problem_reference_names_a_dataset_item_is_rescored(dumped: Dump, rescore: Rescore) -> None:
+def test_rollout_with_a_problem_reference_to_a_dataset_item_is_rescored(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(dumped({**item, "reference": item["reference"].replace(":5:", ":5+3/50:")}))
     assert (result["tasks"][0]["rollouts"], result["changes"]) == (1, [])

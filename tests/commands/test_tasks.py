@@ -154,7 +154,7 @@ def test_tasks_command_shows_the_levels_of_a_task_named_as_argument(show: Show) 
 
 
 @pytest.mark.parametrize(("rewards", "default"), [("strict", "1.0 (reasoning-gym: 0.5)"), ("library", "0.5")])
-def test_tasks_command_shows_library_parameters_that_strict_rewards_replace(
+def test_tasks_command_shows_library_defaults_replaced_by_strict_rewards(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rewards: str, default: str
 ) -> None:
     """Here the library is reasoning-gym, because the small library has no task with another default."""

@@ -77,7 +77,7 @@ def test_keep_option_selects_the_completions_that_become_training_rows(
     assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
-def test_no_row_is_written_for_wrong_completions_if_only_the_best_are_kept(path: Path) -> None:
+def test_best_completion_is_not_kept_if_all_completions_are_wrong(path: Path) -> None:
     assert kept(path, line(WRONG, WRONG), keep=Keep.BEST) == []
 
 
@@ -106,7 +106,7 @@ def test_max_per_problem_limits_the_training_rows_of_each_question(path: Path) -
     assert texts(rows) == ["right", "wrong", "wrong"]
 
 
-def test_every_column_of_training_rows_has_the_same_type_in_all_rows(path: Path) -> None:
+def test_all_training_rows_have_the_same_column_types(path: Path) -> None:
     groups = [
         make_group([make_rollout(0.0, Reason.NO_ANSWER)], "maze"),
         make_group([make_rollout(0.5), make_rollout(1.0)], "gcd", level=0.5),

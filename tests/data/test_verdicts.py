@@ -450,7 +450,7 @@ async def test_infinite_numbers_and_nan_of_a_row_are_written_as_null(
 
 
 @on_module_loop
-async def test_rescoring_skips_a_group_line_that_repeats_an_earlier_line(
+async def test_rescoring_skips_a_line_that_repeats_an_earlier_group(
     rescore: Rescore, problem: Problem, tmp_path: Path
 ) -> None:
     dumped = group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)

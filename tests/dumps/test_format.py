@@ -102,7 +102,7 @@ def test_file_names_of_dumps_are_recognised(kind: DumpKind, number: int) -> None
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".part", ".bak"])
-def test_file_is_not_a_dump_unless_the_file_name_matches(suffix: str) -> None:
+def test_file_with_another_name_or_suffix_is_not_a_dump(suffix: str) -> None:
     assert not is_dump(PASSED.path(Path("folder"), "a_1.b", 0).with_suffix(f".jsonl{suffix}"))
     assert not is_dump(Path(f"x_0000.jsonl{suffix}"))
     assert not is_dump(Path("x_0000.jsonl"))

@@ -163,7 +163,7 @@ def test_group_whose_metadata_is_not_json_is_dropped_and_an_error_is_logged(
 # The start
 
 
-def test_groups_offered_before_the_dump_writer_starts_are_written(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_started_dump_writer_writes_groups_that_were_offered_earlier(make_dumper: MakeDumper, dumps: Path) -> None:
     before = _writer_threads()
     dumper = make_dumper(dumps / "with" / "parents", start=False)
     dumper.offer(passed(3))
@@ -189,9 +189,7 @@ def test_closing_the_dump_writer_ends_the_writer_thread(make_dumper: MakeDumper,
     assert names(dumps) == [PASSED.format(0)]
 
 
-def test_group_offered_after_the_dump_writer_closed_is_dropped(
-    make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_closed_dump_writer_drops_offered_groups(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper(start=False)
     dumper.close()
     for _ in range(2):

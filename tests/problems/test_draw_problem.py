@@ -52,7 +52,7 @@ async def test_drawing_a_problem_raises_after_too_many_rejected_problems(
         await draw_of([*rejections, SERVED], DrawAttempts())
 
 
-async def test_resumed_draw_counts_the_rejections_before_the_interruption() -> None:
+async def test_limit_of_rejections_includes_rejections_before_an_interruption() -> None:
     with pytest.raises(ExhaustedError):
         await draw_of([Rejection.REPEATED], DrawAttempts(rejected=MAX_REPEATS - 1, repeats=MAX_REPEATS - 1))
 
@@ -64,7 +64,7 @@ async def test_drawing_a_problem_raises_after_consecutive_failures() -> None:
     assert tries.made == MAX_FAILURES + 2
 
 
-async def test_drawing_a_problem_raises_the_first_failure_by_default() -> None:
+async def test_first_generation_failure_is_raised_by_default() -> None:
     with pytest.raises(GenerationError) as raised:
         await draw_of([Rejection.TOO_LONG, FAILURE, SERVED], DrawAttempts())
     assert raised.value is FAILURE

@@ -147,7 +147,7 @@ def test_new_task_starts_with_a_high_estimated_chance_of_unequal_scores() -> Non
     assert make_estimator().estimate("task").signal_chance > 0.8
 
 
-def test_group_with_unequal_partial_credit_counts_as_having_unequal_scores() -> None:
+def test_unequal_partial_credit_is_treated_as_unequal_scores() -> None:
     estimator = make_estimator(adjustable=())
     for _ in range(20):
         estimator.observe("task", None, [0.01] * (SIZE - 1) + [0.02])

@@ -157,7 +157,7 @@ async def test_evaluation_set_repeats_no_question_after_an_interruption() -> Non
     assert sorted(rest, key=lambda problem: problem.spec.index) == whole[5:]
 
 
-async def test_task_with_few_questions_gives_fewer_problems(caplog: pytest.LogCaptureFixture) -> None:
+async def test_task_with_few_questions_gives_fewer_problems_than_requested(caplog: pytest.LogCaptureFixture) -> None:
     problems = await build(one_of(5), [FEW], samples_per_task=9)
     assert len({problem.question for problem in problems}) == len(problems) == 5
     assert [record.getMessage() for record in caplog.records] == [

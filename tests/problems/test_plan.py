@@ -210,7 +210,7 @@ async def test_gameable_user_task_is_used_in_training_only_if_the_tasks_setting_
     assert "rlve/Poor" in chosen.tasks
 
 
-async def test_log_names_the_flaw_of_a_gameable_task_selected_for_training(caplog: pytest.LogCaptureFixture) -> None:
+async def test_flaw_of_a_gameable_task_selected_for_training_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     await plan(rewards="plain", tasks="coin_flip,gcd")
     [(told,)] = [record.args for record in caplog.records]

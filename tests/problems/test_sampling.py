@@ -186,7 +186,7 @@ def test_tasks_are_sampled_uniformly_if_task_sampling_is_not_adaptive() -> None:
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
+def test_only_adjustable_tasks_get_levels_from_the_curriculum() -> None:
     sampler = make_learning_sampler({"chain_sum": 1.0, "maze": 1.0}, adjustable=("maze",))
     drawn = serve(sampler, range(100), lambda _: SIZE)
     assert {spec.level is None for spec in drawn if spec.task == "maze"} == {False}
@@ -194,7 +194,7 @@ def test_curriculum_sets_levels_only_of_adjustable_tasks() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_group_scores_change_the_estimate_at_the_level_that_was_served() -> None:
+def test_curriculum_learns_from_the_served_not_the_requested_level() -> None:
     """Level 1 was requested, but level 0.2 was served. The result must lower the estimate at 0.2."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)

@@ -168,13 +168,13 @@ async def test_stream_prefetches_more_problems_if_more_are_in_flight(make_stream
     assert (ahead, len(sampler.drawn)) == ([2, 4, 5, 5], 10)
 
 
-async def test_concurrent_calls_of_stream_next_return_different_problems(make_stream: MakeStream) -> None:
+async def test_concurrent_calls_of_next_return_different_problems(make_stream: MakeStream) -> None:
     stream = make_stream(depth=2)
     problems = await asyncio.gather(*(stream.next() for _ in range(10)))
     assert sorted(problem.spec.index for problem in problems) == list(range(10))
 
 
-async def test_cancelled_call_of_stream_next_loses_no_problem(make_stream: MakeStream) -> None:
+async def test_cancelled_call_of_next_loses_no_problem(make_stream: MakeStream) -> None:
     workers = Held()
     stream = make_stream(workers)
     waiting = asyncio.create_task(stream.next())
@@ -293,7 +293,7 @@ async def test_closed_worker_pool_ends_the_stream(make_stream: MakeStream) -> No
         await make_stream(workers).next()
 
 
-async def test_waiting_call_of_stream_next_raises_when_the_stream_closes(make_stream: MakeStream) -> None:
+async def test_waiting_call_of_next_raises_when_the_stream_closes(make_stream: MakeStream) -> None:
     stream = make_stream(Held())
     waiting = asyncio.create_task(stream.next())
     await settle()
@@ -302,7 +302,7 @@ async def test_waiting_call_of_stream_next_raises_when_the_stream_closes(make_st
         await waiting
 
 
-async def test_call_of_stream_next_raises_if_the_stream_is_closed(make_stream: MakeStream) -> None:
+async def test_calling_next_on_a_closed_stream_raises(make_stream: MakeStream) -> None:
     stream = make_stream()
     await stream.close()
     with pytest.raises(ClosedError):

@@ -99,7 +99,7 @@ def test_completions_stay_unchanged_if_the_thinking_setting_is_none() -> None:
     assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
-def test_auto_thinking_adds_the_model_format_to_think_tags() -> None:
+def test_thinking_setting_auto_selects_think_tags_and_the_model_format() -> None:
     assert choose_thinking("auto").names == ("think",)
     assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 

@@ -160,7 +160,7 @@ def test_unwritable_output_raises_before_the_audit_starts(run: Run) -> None:
 
 @pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize(("limit", "status"), [("never", 0), ("medium", 0), ("low", 1)])
-def test_option_fail_on_decides_which_severity_fails_the_audit(run: Run, limit: str, status: int) -> None:
+def test_fail_on_option_sets_the_severity_that_fails_an_audit(run: Run, limit: str, status: int) -> None:
     assert run("--fail-on", limit) == status
 
 
@@ -175,7 +175,7 @@ def test_audit_overwrites_only_output_files_that_an_audit_wrote(run: Run, name: 
 
 
 @pytest.mark.usefixtures("audited")
-def test_audit_prints_its_table_if_the_disk_is_full(
+def test_audit_prints_its_table_even_if_the_disk_is_full(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(files, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))

@@ -165,7 +165,7 @@ def test_task_that_can_generate_no_problem_is_a_finding() -> None:
     assert finding.command == "again"
 
 
-def test_command_of_a_decision_tree_finding_repeats_the_audit() -> None:
+def test_audit_command_reproduces_a_finding_about_a_decision_tree() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))

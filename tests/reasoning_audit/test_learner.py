@@ -55,7 +55,7 @@ WORDS = ("abca", "bcde", "xyzx", "tiger", "noon", "paper", "house", "mood")
     ],
     ids=["a letter twice in a word", "a ratio of two counts", "a number at a place", "the last word", "two questions"],
 )
-def test_decision_tree_predicts_answers_from_features_other_than_counts(
+def test_decision_tree_predicts_answers_from_features_other_than_word_counts(
     decide: Callable[[list[str], list[int]], bool],
 ) -> None:
     draws = random.Random(11)

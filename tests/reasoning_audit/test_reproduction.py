@@ -11,7 +11,7 @@ from reasoning_audit.reproduction import LibraryCommands, OwnCommands, shell_wor
 from tests.records import make_spec, problem_of
 
 
-def test_printed_score_command_reproduces_a_finding() -> None:
+def test_score_command_of_a_finding_has_seed_level_and_options() -> None:
     commands = OwnCommands("again", program="program", options=["--rewards", "plain"], params={"size": 2})
     words = shlex.split(commands.score(problem_of(make_spec("maze", seed=9, level=0.5)), "it's 4"))
     assert words[:4] == ["program", "score", "maze", "<answer>it's 4</answer>"]
@@ -19,7 +19,7 @@ def test_printed_score_command_reproduces_a_finding() -> None:
 
 
 @pytest.mark.parametrize("answer", [" ", "<answer>4</answer>"])
-def test_audit_command_replaces_a_score_command_that_cannot_submit_the_answer(answer: str) -> None:
+def test_audit_command_is_printed_if_no_score_command_fits_the_answer(answer: str) -> None:
     assert OwnCommands("again", program="program").score(problem_of(make_spec("maze")), answer) == "again"
 
 

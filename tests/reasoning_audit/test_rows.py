@@ -71,7 +71,7 @@ async def test_audit_submits_answers_in_the_answer_format_of_the_rows() -> None:
 
 
 @pytest.mark.asyncio
-async def test_generating_a_problem_after_the_last_row_raises() -> None:
+async def test_requesting_a_problem_after_the_last_row_raises() -> None:
     workers = RowWorkers(FakeWorkers(), _problems({"answer": "1"}), BOX, _nothing)
     assert (await workers.generate(make_spec(index=0), 1.0)).answer == "1"
     with pytest.raises(GenerationError, match="no more rows"):
@@ -221,12 +221,12 @@ def test_error_names_the_row_that_lacks_an_argument_of_the_score_function() -> N
         _run("wants_level")
 
 
-def test_audit_option_deadline_s_requires_option_score() -> None:
+def test_audit_deadline_option_requires_the_score_option() -> None:
     with pytest.raises(ConfigError, match="--deadline-s and --memory-mb need --score"):
         audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
-def test_audit_options_rows_and_score_require_each_other(argv: list[str], tmp_path: Path) -> None:
+def test_options_named_rows_and_score_raise_unless_given_together(argv: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs --rows FILE; --rows and --gold need --score"):
         audit_command(argv, tmp_path)

@@ -41,7 +41,7 @@ def test_bound_on_shortcut_scores_depends_on_the_number_of_answer_options(option
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_mean_shortcut_score_counts_0_if_the_shortcut_has_no_answer() -> None:
+def test_missing_shortcut_answer_counts_as_0_in_the_mean_score() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -147,7 +147,7 @@ async def test_audit_stops_generating_problems_of_a_task_after_3_failures() -> N
     assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
-async def test_audit_uses_160_problems_if_a_decision_tree_guesses_the_answers() -> None:
+async def test_audit_uses_160_problems_if_a_decision_tree_predicts_answers() -> None:
     """A tree's score on 40 problems is mostly chance, so a finding needs 160 problems."""
 
     def made(spec: ProblemSpec) -> Problem:

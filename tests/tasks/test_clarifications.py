@@ -82,7 +82,7 @@ def test_every_clarification_has_a_test_case() -> None:
     assert {TASKS.get(case, case) for case in SHOWN} == set(CLARIFICATIONS)
 
 
-def test_question_about_a_date_span_over_new_year_names_both_years() -> None:
+def test_clarified_date_span_across_new_year_has_both_years() -> None:
     question = clarified("calendar_arithmetic", 27431624)
     assert "Wednesday, November 9, 2022 to Monday, January 16, 2023" in question
 
@@ -109,7 +109,7 @@ def test_unambiguous_question_gets_no_clarification() -> None:
     assert clarify(find_task("color_cube_rotation"), entry, dataset) is entry
 
 
-def test_time_intervals_question_with_whole_minutes_gets_no_clarification() -> None:
+def test_time_interval_in_whole_minutes_gets_no_clarification() -> None:
     dataset = reasoning_gym.create_dataset("time_intervals", seed=1, size=1)
     entry = {
         "question": "How much time elapsed from 2024-01-01 10:00:30 to 2024-01-03 11:05:30? Answer in D days, HH:MM.",

@@ -302,7 +302,7 @@ def test_knights_knaves_problem_is_rejected_if_logical_conjunctions_reveal_the_r
     assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_fixed_share_of_easy_circuit_logic_problems_is_served() -> None:
+def test_easy_circuit_logic_problems_are_served_at_the_declared_rate() -> None:
     entry = _entry("Out?", "1", final_gate="OR")
     served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
     (rule,) = find_task("circuit_logic").rejected

@@ -107,7 +107,7 @@ def test_task_declaration_decides_when_the_dataset_is_rebuilt(
 
 
 @pytest.mark.parametrize("task", [KEPT, SHARED])
-def test_cached_dataset_has_size_1_again_after_its_size_was_changed(cache: DatasetCache, task: str) -> None:
+def test_cache_resets_the_changed_size_of_a_dataset_to_1(cache: DatasetCache, task: str) -> None:
     cache.get(task, EASY, 1).size = 0
     assert cache.get(task, HARD if task == SHARED else EASY, 2).size == 1
 

@@ -68,7 +68,7 @@ def test_problem_requested_by_its_exact_seed_is_never_replaced_by_another(librar
 @pytest.mark.parametrize(
     "task", [pytest.param(task, marks=pytest.mark.slow if task in SLOW else ()) for task in REJECTING]
 )
-def test_at_most_about_three_problems_are_rejected_per_served_problem(library: Library, task: str) -> None:
+def test_at_most_three_problems_are_rejected_on_average_per_served_problem(library: Library, task: str) -> None:
     levels = (None, 0.0, 0.5, 1.0) if library.tasks[task].has_levels else (None,)
     draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, 10)]
     error = stdev(draws) / math.sqrt(len(draws))

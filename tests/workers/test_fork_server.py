@@ -100,7 +100,7 @@ async def test_cause_of_a_failed_library_import_is_raised(tmp_path: Path, text: 
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_library_import_error_is_raised_even_if_read_late(
+async def test_library_import_error_reaches_a_main_process_that_reads_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, the test process may read the error late."""
@@ -221,7 +221,7 @@ async def test_closing_the_pool_kills_hanging_workers(fake_library: Path, temp_f
     assert pool.worker_pids == ()
 
 
-async def test_fork_server_ends_even_if_its_stop_is_cancelled(fake_library: Path, temp_folder: Path) -> None:
+async def test_fork_server_ends_even_if_the_stop_call_is_cancelled(fake_library: Path, temp_folder: Path) -> None:
     """A pool may be closed while it replaces a fork server that does not respond."""
     settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
     server = launch(PoolSettings(default_checkout=fake_library))
@@ -282,7 +282,7 @@ async def main(checkout):
 
 
 @pytest.mark.parametrize("run", ["asyncio.run(main(sys.argv[1]))", "loop.run_until_complete(main(sys.argv[1]))"])
-def test_pool_that_is_never_closed_leaves_no_process(fake_library: Path, tmp_path: Path, run: str) -> None:
+def test_program_that_never_closes_a_pool_leaves_no_process(fake_library: Path, tmp_path: Path, run: str) -> None:
     program = f"{FORGETFUL}loop = asyncio.new_event_loop()\n{run}"
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(fake_library)]
@@ -356,9 +356,7 @@ async def test_fork_server_killed_at_start_is_restarted(
     ]
 
 
-async def test_library_info_raises_if_the_fork_server_is_killed_at_every_start(
-    killed_at_import: Path, temp_folder: Path
-) -> None:
+async def test_fork_server_killed_at_every_start_raises_worker_error(killed_at_import: Path, temp_folder: Path) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("99")
     with pytest.raises(
         WorkerError,

@@ -220,7 +220,7 @@ async def test_no_hostile_payload_is_executed(campaign: Campaign) -> None:
 
 
 @on_one_loop
-async def test_problems_made_again_after_hostile_answers_are_unchanged(campaign: Campaign) -> None:
+async def test_same_problems_are_made_before_and_after_hostile_answers(campaign: Campaign) -> None:
     assert campaign.entries_made_again == {target.problem.task: target.problem.entry for target in campaign.targets}
 
 

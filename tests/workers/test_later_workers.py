@@ -127,7 +127,7 @@ CHANGES: dict[str, Callable[[Folders], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_changing_a_granted_path_after_start_gives_workers_no_new_access(
+async def test_replacing_or_removing_granted_files_gives_workers_no_new_access(
     folders: Folders, change: Callable[[Folders], object]
 ) -> None:
     async with _scoring(folders) as pool:
@@ -248,7 +248,7 @@ async def test_worker_that_cannot_apply_a_sandbox_layer_does_not_start(failing: 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_new_fork_server_raises_if_it_lacks_a_sandbox_layer_that_the_first_had(failing: FailingSandbox) -> None:
+async def test_new_fork_server_raises_if_a_sandbox_layer_no_longer_works(failing: FailingSandbox) -> None:
     failing.skip_without(SECCOMP)
     pool = failing.pool
     problem = await make(pool, seed=3)

@@ -71,12 +71,12 @@ def check(compared: list[Compared]) -> None:
     assert [(name, ours, own) for name, ours, own in scored if ours != pytest.approx(own)] == []
 
 
-async def test_library_rewards_equal_the_scores_of_direct_library_calls_in_some_tasks(tmp_path: Path) -> None:
+async def test_library_rewards_equal_direct_library_scores_in_a_sample_of_tasks(tmp_path: Path) -> None:
     check(await compare(tmp_path, range(70_001, 70_002), ALL[::6]))
 
 
 @pytest.mark.slow
-async def test_library_rewards_equal_the_scores_of_direct_library_calls_in_every_task(tmp_path: Path) -> None:
+async def test_library_rewards_equal_direct_library_scores_in_every_task(tmp_path: Path) -> None:
     check(await compare(tmp_path, range(71_013, 71_019)))
 
 
@@ -94,7 +94,7 @@ async def test_problem_reference_contains_the_library_rewards_setting() -> None:
     assert by_reference.score == paid.score > 0.5 > refused.score
 
 
-async def test_library_rewards_score_the_last_of_several_answers() -> None:
+async def test_last_of_several_answers_is_scored_with_library_rewards() -> None:
     async with Session(tasks="gcd", rewards="library", num_verifiers=1, num_generators=1) as session:
         problem = await session.next()
         texts = [f"<answer>no</answer> <answer>{problem.answer}</answer>", "no tags"]

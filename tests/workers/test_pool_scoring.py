@@ -267,7 +267,7 @@ async def test_cancelled_scoring_frees_the_worker(fake_library: Path, tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_is_kept_despite_one_second_without_cpu_time(fake_library: Path, tmp_path: Path) -> None:
+async def test_worker_suspended_for_one_second_is_kept(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3) as pool:
         problem, verifier = await make(pool, seed=3), pool.worker_pids[1]
         os.kill(verifier, signal.SIGSTOP)
@@ -279,7 +279,7 @@ async def test_worker_is_kept_despite_one_second_without_cpu_time(fake_library: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_without_cpu_time_for_too_long_is_replaced(
+async def test_worker_suspended_for_too_long_is_replaced(
     fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:
@@ -344,7 +344,7 @@ def test_verdict_lists_the_formatting_removed_from_the_answer() -> None:
 
 
 @pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
-def test_invalid_list_of_removed_formatting_is_a_protocol_fault(frames: object) -> None:
+def test_verdict_with_an_invalid_formatting_list_is_a_protocol_fault(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
 

@@ -39,7 +39,7 @@ async def test_pool_starts_even_if_another_client_of_the_fork_server_sends_nothi
         assert isinstance(pool.fork_servers.current.process, PreloadedFork)
 
 
-async def test_killed_preloaded_fork_server_returns_the_negative_signal_number(fake_library: Path) -> None:
+async def test_killed_preloaded_fork_server_has_a_negative_return_code(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
         process = pool.fork_servers.current.process
         assert isinstance(process, PreloadedFork)

@@ -67,7 +67,7 @@ async def missing(sandboxed: WorkerPool) -> dict[str, str]:
 @on_linux
 @on_one_loop
 @pytest.mark.parametrize(("source", "layer"), UNGUARDED.values(), ids=UNGUARDED)
-async def test_sandboxed_verifier_cannot_use_files_or_start_or_signal_processes(
+async def test_sandboxed_verifier_can_use_neither_files_nor_other_processes(
     sandboxed: WorkerPool, missing: dict[str, str], source: str, layer: str
 ) -> None:
     if layer in missing:
@@ -140,7 +140,7 @@ async def test_sandbox_layers_are_logged_once(
         ({"any layer": "sandbox_verifiers is off"}, False),
     ],
 )
-def test_sandbox_lacks_a_filter_if_landlock_or_seccomp_is_missing(missing: dict[str, str], told: bool) -> None:
+def test_missing_landlock_or_seccomp_counts_as_a_missing_filter(missing: dict[str, str], told: bool) -> None:
     assert lacks_a_filter(Restrictions([], [], missing)) == told
 
 
@@ -257,7 +257,7 @@ def test_harmless_operations_succeed_in_the_full_sandbox(behind: Runner, tmp_pat
 
 
 @on_linux
-def test_sandbox_with_threads_allowed_lets_workers_start_threads(behind: Runner, tmp_path: Path) -> None:
+def test_workers_can_start_threads_if_the_sandbox_allows_threads(behind: Runner, tmp_path: Path) -> None:
     layers = [layer for layer in behind().layers if layer != "process limit"]
     assert run_probes(layers, THREADED, tmp_path, threads=True).outcomes == dict.fromkeys(THREADED, "ran")
 
@@ -358,7 +358,7 @@ def test_missing_sandbox_layer_is_reported_with_the_cause(layer: str, changes: s
     assert f"{layer} ({reason})" in describe_sandbox(entered)
 
 
-def test_sandbox_on_macos_has_only_the_process_limit() -> None:
+def test_process_limit_is_the_only_sandbox_layer_on_macos() -> None:
     changes = "import sysconfig; sysconfig.get_config_vars(); sys.platform = 'darwin'; os.geteuid = lambda: 1"
     entered = _entered(changes)
     assert entered.layers == ["process limit"]
@@ -367,7 +367,7 @@ def test_sandbox_on_macos_has_only_the_process_limit() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_reports_no_private_memory_if_proc_is_mounted_with_hidepid(
+def test_sandbox_omits_the_private_memory_layer_if_proc_uses_hidepid(
     tmp_path: Path, mounts: str, is_missing: bool
 ) -> None:
     (tmp_path / "mounts").write_text(mounts)

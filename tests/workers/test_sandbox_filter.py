@@ -70,16 +70,16 @@ def test_seccomp_refuses_unlisted_system_calls_below_number_424_with_eperm(machi
 
 
 @on_each_machine
-def test_seccomp_answers_system_calls_numbered_424_or_higher_with_enosys(machine: str) -> None:
+def test_system_calls_numbered_424_or_higher_fail_with_enosys(machine: str) -> None:
     assert {ask(machine, number) for number in (*range(424, 1024), 2**31, 2**32 - 1)} == {ENOSYS}
 
 
-def test_seccomp_answers_x32_system_calls_with_enosys() -> None:
+def test_x32_system_calls_fail_with_enosys() -> None:
     assert {ask("x86_64", X32 | number) for number in range(1024)} == {ENOSYS}
 
 
 @on_each_machine
-def test_seccomp_answers_32_bit_system_calls_with_enosys(machine: str) -> None:
+def test_32_bit_system_calls_fail_with_enosys(machine: str) -> None:
     """A 64-bit process can make 32-bit system calls, whose numbers mean other calls."""
     for_32_bits = {"x86_64": 0x40000003, "aarch64": 0x40000028}[machine]
     assert {ask(machine, number, interface=for_32_bits) for number in range(1024)} == {ENOSYS}
@@ -120,7 +120,7 @@ def test_seccomp_refuses_sendto_if_an_address_is_given(machine: str, address: in
     assert ask(machine, number, {4: address}) == EPERM
 
 
-def test_allowing_threads_adds_only_the_system_call_clone() -> None:
+def test_allowing_threads_adds_only_the_clone_system_call() -> None:
     assert {**allowed_numbers(1, threads=False), "clone": 56} == allowed_numbers(1, threads=True)
 
 
