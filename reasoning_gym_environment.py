@@ -96,8 +96,8 @@ class ReasoningGymEnv(BaseEnv):
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
         """Sample and score the group of a problem from `get_next_item`. Return the group and an empty list.
 
-        The group is None if an error dropped the group, or if `score` returns None. BaseEnv passes other groups to
-        `handle_send_to_api`.
+        The group is None if an error dropped the group, or if `score` returns None. BaseEnv passes a group that is not
+        None to `handle_send_to_api`.
         """
         run = self._run
         try:
@@ -117,8 +117,8 @@ class ReasoningGymEnv(BaseEnv):
     async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score, count and dump a group. Returns None if all scores are equal and the settings drop such groups.
 
-        Do not await between counting and sending a group, not even in a subclass or in `postprocess_histories`. If the
-        worker were cancelled in between, the problem would be sampled and counted a second time.
+        Subclasses and `postprocess_histories` must not await between counting and sending a group. If the worker were
+        cancelled in between, the problem would be sampled and counted a second time.
 
         Raises ScoringError if an infrastructure error persists. The group is then dropped, never scored 0.
         """
@@ -174,7 +174,7 @@ class ReasoningGymEnv(BaseEnv):
         self._run.lifetime.save(step)
 
     def _open_checkpoints(self) -> atropos.CheckpointStore:
-        """Lock the checkpoint folder (once) and return its checkpoints. Raises RuntimeError before `setup`."""
+        """Return the checkpoints of the folder, which the first call locks. Raises RuntimeError before `setup`."""
         checkpoints = self._run.lifetime.checkpoints
         if checkpoints is None:
             raise RuntimeError("call setup() first")
@@ -253,7 +253,7 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.keep_rollouts(self, groups, None if item is None else item.problem, self._run.chat.decode)
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
-        """Log the metrics since the last call, and `wandb_metrics`."""
+        """Log `wandb_metrics`, and the metrics since the last call."""
         await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report.interval()}, self._run.clients)
 
     async def _send_scored_data_to_api(

@@ -10,8 +10,8 @@ Everything else is internal and may change in any release.
 - `data.problems`, `data.verdicts`, `data.tables`: write problem files, judge rows of completions, read and write rows
 - `commands.evaluate`, `evaluations.results`, `evaluations.comparison`: evaluate a model, read results, compare them
 - `integrations`: a module for each trainer
-- `problems.selection`, `problems.evaluation_set`, `answers.shortcuts`: for tools that examine tasks, such as
-  `reasoning_audit`: select tasks by pattern, make the fixed problems of a task, make answers without reasoning
+- `problems.selection`, `problems.evaluation_set`, `answers.shortcuts`: select tasks by pattern, make the fixed
+  problems of a task, make answers without reasoning; for tools that examine tasks, such as `reasoning_audit`
 - `program`, `runtime`, `storage`: for programs with similar commands and files
 
 Names are imported at their first use, so that commands start quickly.

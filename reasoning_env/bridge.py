@@ -54,7 +54,9 @@ class RemoteJudge(Protocol):
     """An object that judges instead of the bridge's workers: a `JudgeClient`, or your own object with these methods."""
 
     async def judge(self, subject: Subject, completions: Sequence[str]) -> Sequence[Verdict]:
-        """Return a verdict for each completion, in order. `subject` is a `Problem.reference`, or a row.
+        """Return a verdict for each completion, in order.
+
+        `subject` is a `Problem.reference` or, for a score function, a row.
 
         Raises GenerationError, ScoringError or WorkerError if the group cannot be judged now.
         """
@@ -160,7 +162,9 @@ class Bridge:
         return [dict(message) for message in self.session.messages(problem)]
 
     def judge(self, subject: Problem | Subject, completions: Sequence[Completion]) -> list[Verdict | None]:
-        """Return a verdict for each completion, in order. `subject` is a problem, a `Problem.reference`, or a row.
+        """Return a verdict for each completion, in order.
+
+        `subject` is a problem, a `Problem.reference` or, with a score function, a row.
 
         A completion is a string, a message with `content`, or None if the model wrote nothing. All verdicts are None
         after an infrastructure error, or if the problem of the reference cannot be generated.
@@ -169,7 +173,7 @@ class Bridge:
             ConfigError: An argument has the wrong type.
             InvalidReferenceError: The reference cannot be used with this library.
             RuntimeError: The bridge is closed.
-            ReasoningEnvError: The judge refuses the request's reference or access token.
+            ReasoningEnvError: A remote judge refuses the reference or the access token.
         """
         check_subject(subject)
         return self._run(self._verdicts(subject, read_completions(completions)))

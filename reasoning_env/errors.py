@@ -46,8 +46,8 @@ This package: an unexpected error in its code while a problem is generated.
 The model: a completion has no single answer, or the verifier cannot judge the answer.
     Only here does a failure score 0. No error is raised. The verdict has the reason: no answer, several answers,
     an answer that is unclosed, empty or too long (`rewards.py`), or an answer for which the verifier raises
-    (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). The verifier is the
-    cause if a worker exceeds its memory limit, gets a fatal signal, exits or sends an invalid reply. A kill from
+    (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). The verifier has ended
+    a worker if the worker exceeds its memory limit, gets a fatal signal, exits or sends an invalid reply. A kill from
     outside is an infrastructure error.
 
 A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An

@@ -137,7 +137,7 @@ class Rejection(StrEnum):
     HELD_OUT = "held_out"
     """The evaluation set has the same question."""
     TOO_LONG = "too_long"
-    """The expected answer exceeds `rewards.MAX_ANSWER_BYTES`, or does not fit into the token limit with the prompt."""
+    """The expected answer exceeds `rewards.MAX_ANSWER_BYTES`, or prompt and answer together exceed the token limit."""
     REPEATED = "repeated"
     """The problem set or file already has the same question."""
 
@@ -209,16 +209,16 @@ class ProblemRequest:
     - `item` and `dataset_size`: the problem is number `item` of a dataset of `dataset_size` problems.
     - `params_are_whole`: `params` contain all parameters of the level, so the workers do not look up the level.
 
-    Each kind of request sets these fields:
+    Each kind of request sets these fields. A flag without a value is set to True:
 
     | request | sets |
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
     | `Session.make`, and a trial problem at the start | `exact_seed` |
-    | a reference | `exact_seed`, `params_are_whole`, `clarified` true |
-    | a reference whose clarified question has the wrong hash | `exact_seed`, `params_are_whole`, `clarified` false |
+    | a reference | `exact_seed`, `params_are_whole`, `clarified` |
+    | a reference whose clarified question has the wrong hash | `exact_seed`, `params_are_whole`; `clarified` = False |
     | a reference with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
-    | a preset | `exact_seed`, `clarified` false; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
+    | a preset | `exact_seed`; `clarified` = False; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
     | any request with `rewards: library` | `exact_seed` and `uncorrected`; the worker sets them |
     """
 
@@ -263,7 +263,7 @@ class ProblemSpec:
         return self.request.level
 
     def with_request(self, **changes: Any) -> ProblemSpec:
-        """Return a copy of this spec at the same position, in which `changes` replace fields of the request."""
+        """Return a copy of this spec at the same position, in which `changes` replace fields of `request`."""
         return replace(self, request=replace(self.request, **changes))
 
 
@@ -279,7 +279,7 @@ class Problem:
     - `level` is the valid level nearest to the requested level; None for the library's defaults. For `composite`, it is
       the level of the member task that made the problem.
     - `reference` is the problem's public name, from which any process can generate the problem again.
-    - `as_library`: score completions as the library's own evaluation does (setting `rewards: library`).
+    - `as_library`: whether completions are scored as in the library's own evaluation (setting `rewards: library`).
     """
 
     spec: ProblemSpec
@@ -324,7 +324,8 @@ class Problem:
 class Prompt:
     """A conversation for the model to continue: its messages, the rendered text, and the token ids of the text.
 
-    If the server applies the chat template, text and tokens are empty, and `estimated_tokens` is an upper estimate.
+    If the server applies the chat template, text and tokens are empty. `estimated_tokens` is then an upper estimate of
+    the number of tokens.
     """
 
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
@@ -444,7 +445,7 @@ class Rollout:
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """`Verdict.parts`, but with the length penalty's factor as `length`; empty if there is no verdict."""
+        """`Verdict.parts`, with the factor of the length penalty under the key `length`; empty without a verdict."""
         if self.verdict is None:
             return {}
         # A score of 0 has no length penalty, which applies only to scores of at least 0.5.

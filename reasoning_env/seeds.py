@@ -21,13 +21,13 @@ MEMBER_SEEDS = 256
 
 
 def hash_int(*parts: object) -> int:
-    """Return a hash of the parts' strings as an integer in [0, 2**64). The hash is the same on every machine."""
+    """Return a hash of `str` of each part, as an integer in [0, 2**64). The hash is the same on every machine."""
     text = "\x1f".join(str(part) for part in parts).encode()  # the separator makes ("a", "bc") and ("ab", "c") differ
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 def hash_fraction(*parts: object) -> float:
-    """Return a hash of the parts' strings as a float in [0, 1)."""
+    """Return a hash of `str` of each part, as a float in [0, 1)."""
     return (hash_int(*parts) >> 11) / (1 << 53)  # a float has 53 bits of precision
 
 
@@ -38,7 +38,10 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return item `number` of a series of seeds that starts with `seed`. All have equal bits for split and instance."""
+    """Return item `number` of a series of seeds that starts with `seed`.
+
+    In all seeds of the series, the upper 7 bits (split and instance) are the same.
+    """
     if number == 0:
         return seed
     # Use the upper half of the range, as earlier versions do, so that their evaluation sets stay the same.

@@ -18,7 +18,8 @@ With a score function instead of tasks, a session judges rows of your own data:
         verdicts = await session.judge({"answer": "42"}, ["so it is 42", "no idea"])
 
 The function is `score(completion: str, **row) -> float | Mapping[str, float]`, with scores from 0 to 1. It runs in
-sandboxed worker processes. If scoring a completion hangs, takes all memory or crashes, only this completion scores 0.
+sandboxed worker processes. If the function hangs, takes all memory or crashes for a completion, only this completion
+scores 0.
 """
 
 from __future__ import annotations
@@ -328,7 +329,7 @@ class Session(Generic[T]):
 
         Args:
             rollouts: The judged rollouts with rewards and lengths, for the metrics.
-            cut: Without `rollouts`, marks the completions that reached a token limit.
+            cut: Marks the completions that reached a token limit. Used only without `rollouts`.
             done: If False, the problem stays in flight until the method `done` is called.
         """
         check_whole_problem(problem)

@@ -35,7 +35,8 @@ class _WaitingGroup:
 class DeliveryQueue:
     """Delivers groups, one request at a time. Use it on one event loop.
 
-    The queue has no maximum size. `put` never waits, so callers must await its futures if too many groups wait.
+    The queue has no maximum size. `put` never waits, but returns a future. If too many groups wait, callers must
+    await these futures.
 
     Args:
         session: Sends requests to run-api.

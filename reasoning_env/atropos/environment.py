@@ -37,7 +37,7 @@ class Environment(Protocol):
     """BaseEnv's tokenizer; None if all servers are chat servers."""
     jsonl_writer: BackgroundWriter | None
     max_token_len: int
-    """The trainer's limit of tokens; -1 for none."""
+    """The trainer's limit of tokens for prompt and completion together; -1 for none."""
     curr_step: int
 
     # Workers: asyncio tasks, each of which collects one group

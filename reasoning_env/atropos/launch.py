@@ -47,7 +47,10 @@ class Launch:
 
 
 def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, Any]) -> Launch:
-    """Combine the settings of environment class, mode, file and options; raises ConfigError for invalid settings."""
+    """Combine the settings of the environment class, the mode, the file and the options.
+
+    Raises ConfigError for invalid settings.
+    """
     defaults, default_servers = env_cls.config_init()
     file = read_config_files(options.get("config", ()))
     check_names(file, type(defaults).model_fields, server_class(default_servers).model_fields)
@@ -72,9 +75,10 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
-    """Return the config class of inference servers: ServerConfig, or the subclass of APIServerConfig in `defaults`.
+    """Return the config class of inference servers: ServerConfig, or the class of the first default server.
 
-    `defaults` are the default servers of an environment class.
+    `defaults` are the default servers of an environment class. The class of the first server counts if it is a subclass
+    of APIServerConfig.
     """
     first = defaults[0] if isinstance(defaults, list) and defaults else defaults
     is_own = isinstance(first, APIServerConfig) and type(first) is not APIServerConfig

@@ -19,8 +19,8 @@ from ..records import Prompt, Sampling
 class MethodCompleter:
     """Requests completions by calling the methods of `server`, which has Atropos' server interface.
 
-    `formats` are the reply formats to try, in order of preference. If `is_stand_in`, `server` is a mock or has replaced
-    methods. A stand-in gets any number of requests at once, and no trial request at startup.
+    `formats` are the reply formats to try, in order of preference. A stand-in (`is_stand_in`) is a mock, or a server
+    whose methods were replaced. A stand-in gets any number of requests at once, and no trial request at startup.
     """
 
     def __init__(self, server: object, formats: Sequence[ReplyFormat], *, is_stand_in: bool) -> None:
@@ -102,7 +102,7 @@ class MethodCompleter:
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
         """Request one token, without Atropos' retries and waits, and return whether the reply has a token.
 
-        For a stand-in, return True without a request.
+        If `server` is a stand-in, return True without a request.
         """
         if self._is_stand_in:
             return True
@@ -123,7 +123,7 @@ class MethodCompleter:
         await self._reachability.check_if_away()
 
     async def close(self) -> None:
-        """Do nothing: the code that created the object closes it."""
+        """Do nothing: the code that created `server` closes it."""
 
 
 def _as_arguments(prompt: Prompt, kind: ReplyKind, options: RequestOptions) -> dict[str, Any]:

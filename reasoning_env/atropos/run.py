@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 class Run:
-    """The parts of one environment. `lifetime` starts and ends the parts.
+    """The objects of one environment, such as its session. `lifetime` starts and ends these objects.
 
     `ReasoningGymEnv` takes the steps of a group in this order: `next`, `complete`, `judge`, `pack`, `observe`, `end`.
     After an error, the step `drop` replaces the remaining steps.
@@ -268,9 +268,10 @@ class Run:
 
 
 def _as_list(prompts: Sequence[tuple[bytes, list[float]]], sequence: Sequence[float]) -> list[float]:
-    """Return a sequence as a list. If an array begins with one of the `prompts`, convert only the numbers after it.
+    """Return a sequence as a list.
 
-    `prompts` has each prompt as bytes and as a list.
+    If an array begins with one of the `prompts`, copy the prompt's list, and convert only the rest. `prompts` has each
+    prompt as bytes and as a list.
     """
     if isinstance(sequence, array):
         for in_bytes, numbers in prompts:

@@ -67,7 +67,7 @@ class TrainerInfo(TypedDict):
 
 
 class EnvironmentStatus(TypedDict):
-    """The state of an environment. `env_weight` is its share of all work, at most 1 apart from rounding errors.
+    """The state of an environment. `env_weight` is its share of all work: at most 1, except for rounding.
 
     Only BaseEnv uses `unallocated_fraction`.
     """
@@ -204,8 +204,8 @@ WORKING = "the trainer is registered at run-api, and so is this environment"
 class RunApiSession:
     """Keeps an environment registered at run-api. Use it on one event loop.
 
-    All coroutines except `leave` and `send` wait while run-api is unreachable, and raise ServerError if the first reply
-    at `url` does not come from run-api.
+    While run-api is unreachable, all coroutines except `leave` and `send` wait. These coroutines raise ServerError if
+    the first reply at `url` does not come from run-api.
 
     Args:
         url: Address of run-api.
@@ -217,7 +217,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
-    """After this many seconds without a trainer, the log adds a remedy for a trainer that run-api has ignored."""
+    """After this many seconds without a trainer, the log says what to do if run-api has ignored a trainer."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 
@@ -238,7 +238,7 @@ class RunApiSession:
 
     @property
     def registration(self) -> Registration:
-        """The current registration; a new object after each registration."""
+        """The current registration. Registering again replaces the object."""
         assert self._registration is not None, "call register() first"
         return self._registration
 
@@ -295,7 +295,7 @@ class RunApiSession:
     async def clear_to_send(self) -> int:
         """Wait until groups can be sent, and return this environment's number at run-api.
 
-        Until then, this environment is not registered, or the trainer's batch size is unknown or below the group size.
+        Groups can be sent when this environment is registered, and the trainer's batch size is at least the group size.
         """
         while True:
             await self.status()
@@ -346,7 +346,7 @@ class RunApiSession:
         )
 
     async def _own_status(self) -> EnvironmentStatus | None:
-        """Return this environment's status at run-api; None if run-api has none, or if the trainer's step went back."""
+        """Return this environment's status at run-api; None if run-api has none, or if the trainer's step decreased."""
         number = {"env_id": self.registration.env_id}
         try:
             status = await self._ask(STATUS, number, own_errors=(500,))
@@ -435,7 +435,7 @@ class TrainerWatch:
         self._idle = OutageLog(logger)
 
     def note(self, *, batch_waits: bool, batch_size: int, group_sizes: Collection[int]) -> None:
-        """Log the warning if `batch_waits` was True in every call of the last `patience_s` seconds."""
+        """Warn if `batch_waits` was True in every call of the last `patience_s` seconds."""
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now

@@ -81,8 +81,8 @@ class Completers:
       replaced method.
     - If there are no stand-ins, the function returns all servers.
 
-    Each `AtroposServer` without replaced methods is returned as its attribute `server`. A MethodCompleter wraps every
-    other object.
+    For an `AtroposServer` without replaced methods, the function returns the attribute `server`. For any other object,
+    the function returns a MethodCompleter that wraps the object.
 
     `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a stand-in that has
     methods for several kinds.
@@ -142,7 +142,7 @@ def _is_server(server: object) -> bool:
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies for which the server replaces the method of the class `base`.
+    """Return the kinds of replies for which the server's method is not the method of the class `base`.
 
     Return [] if the server is no instance of `base`.
     """

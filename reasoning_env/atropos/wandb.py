@@ -103,7 +103,10 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
 
 
 async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: Sequence[Any]) -> None:
-    """Log `metrics` with those of BaseEnv and of all servers in `clients`, then discard logged rollouts and lengths."""
+    """Log `metrics` with those of BaseEnv and of all servers in `clients`.
+
+    Then discard the logged rollouts and completion lengths.
+    """
     lengths = length_metrics(env.completion_lengths, env.max_token_len)
     collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))
     env.rollouts_for_wandb, env.completion_lengths = [], []

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
 """Fields of a group that have a number for each token."""
 _PIECE_BYTES = 2**18
-"""Minimum bytes of a piece of JSON. A thread encodes the pieces, and releases the interpreter's lock between two."""
+"""Minimum bytes of a piece of JSON. A thread encodes the pieces, and releases the interpreter's lock after each."""
 
 
 def encode_body(group: Mapping[str, object]) -> list[bytes]:

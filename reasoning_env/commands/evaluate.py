@@ -230,7 +230,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
 
 
 def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings:
-    """Return the settings with a default for `checkout`: the library's checkout in `folder`, if there is one."""
+    """Return the settings. If `checkout` is not set, set it to the library's checkout in `folder`, if any."""
     found = find_checkout(folder)
     if found is None or settings.checkout is not None:
         return settings

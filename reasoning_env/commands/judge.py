@@ -236,7 +236,7 @@ def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunc
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ConfigError if nothing listens at `host:port` or `ray://host:port`. Accept other addresses.
+    """Raise ConfigError if nothing listens at `host:port` or `ray://host:port`. Ignore addresses in other forms.
 
     Ray itself would try to connect for minutes without printing anything.
     """

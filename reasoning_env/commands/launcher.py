@@ -32,7 +32,7 @@ def prepare(name: str, file: str, *, needs: str) -> None:
 
     Raises:
         ImportError: The package is missing, and the file was imported.
-        SystemExit: The file was started as a program, and a package is missing or a command has ended.
+        SystemExit: The file was started as a program. Either a command has ended, or a package is missing.
     """
     if importlib.util.find_spec("torch") is None:
         # Without this, transformers would advise installing PyTorch, which this program does not need.

@@ -59,7 +59,7 @@ def main(
         argv: The command and its arguments.
         environment_commands: The commands that need the environment class, by name.
         environment_file: The module of the environment class.
-        defaults: Returns, for `evaluate`, the settings whose defaults the environment class changes.
+        defaults: For `evaluate`: returns the defaults that the environment class changes, by setting.
     """
     name, *arguments = _with_help_option(argv) or ["help"]
     if isinstance(sys.stdout, io.TextIOWrapper):

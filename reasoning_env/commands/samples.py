@@ -38,7 +38,7 @@ QUESTION_CHARACTERS = 72
 """Maximum characters of a question in the table, so that a row has at most 112 characters."""
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""For each task and parameter, its values: the `default`, and those at some levels (see `WorkerPool.describe`)."""
+"""For each task and parameter: the `default`, and the values at some levels (see `WorkerPool.describe`)."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _with_served_defaults(task: str, parameters: Mapping[str, Mapping[str, Any]]
 
 
 def _show_default(facts: Mapping[str, Any]) -> str:
-    """Return a parameter's default, the same in training and evaluation. Add reasoning-gym's own if different."""
+    """Return a parameter's default in training and evaluation, followed by reasoning-gym's default if that differs."""
     own = json.dumps(facts["default"])
     return f"{json.dumps(facts['served_default'])} (reasoning-gym: {own})" if "served_default" in facts else own
 

@@ -74,7 +74,7 @@ def _is_reference(text: str) -> bool:
 
 
 def _complete(options: argparse.Namespace) -> None:
-    """Move the references from `names` to `references`. Set `levels` and `samples`.
+    """Move references in `names` to `references`, derive `levels` from `level`, and give `samples` a default.
 
     Raises ConfigError for options that cannot be combined.
     """

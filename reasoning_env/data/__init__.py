@@ -1,1 +1,1 @@
-"""Read and write files of problems, verdicts and training rows of any size, with bounded memory."""
+"""Read and write problems, verdicts and training rows in files of any size, with bounded memory."""

@@ -1,4 +1,4 @@
-"""Write the groups in a file of `process` as Parquet, one row per group."""
+"""Convert the JSONL file of groups of `process` to Parquet, one row per group."""
 
 from __future__ import annotations
 

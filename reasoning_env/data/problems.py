@@ -45,7 +45,7 @@ class ProblemForm(StrEnum):
     """Which columns the rows have."""
 
     ROWS = "rows"
-    """Columns for any reader: each property of the problem has its own column."""
+    """Columns for any program: each property of the problem has its own column."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
     TRL = "trl"
@@ -83,13 +83,13 @@ class LevelProgress:
     without_row: int = 0
     """Number of rejected draws since the last row of this level, repeated questions included."""
     repeats: int = 0
-    """Number of draws, since the last row of this level, whose question was already in the file or evaluation set."""
+    """Since the last row of this level: number of draws whose question was already in the file or evaluation set."""
     ended: str = ""
 
 
 @dataclass
 class TaskProgress:
-    """Progress of a task: numbers of requested rows (`wanted`), generated rows, and rows of the run's part (`kept`)."""
+    """Progress of a task: requested rows (`wanted`), and rows in the part of the file that this run writes (`kept`)."""
 
     task: str
     wanted: int
@@ -126,9 +126,9 @@ def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
-    """Return the tasks of part number `part` of a file in `parts` parts, each task with a pair (r, d).
+    """Return the tasks of part number `part` of a file that is split into `parts` parts, each task with a pair (r, d).
 
-    The part keeps a question of the task only if the question's hash modulo d is r.
+    The part has only those questions of the task whose hash modulo d is r.
     """
     if parts <= len(tasks):
         return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
@@ -225,7 +225,7 @@ class ProblemRows:
                     yield row
 
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
-        """Generate the rows, several tasks at a time. Call `keep` with each row, even if `is_of_part` is False."""
+        """Generate the rows, several tasks at a time. Call `keep` with each row, including rows of other parts."""
 
         async def keep_all(task: str) -> None:
             async for row in self.of_task(task):
@@ -370,8 +370,9 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
 class FileOptions:
     """How to write a file.
 
-    `evaluation`: write the evaluation set. `needs_levels`: raise an error for tasks without levels. `command`, the
-    command line, and `version`, this package's version, are stored in the file's card (see `output.py`).
+    - `evaluation`: write the evaluation set.
+    - `needs_levels`: raise an error for tasks without levels.
+    - `command` and `version`: the command line and this package's version, for the file's card (see `output.py`).
     """
 
     form: ProblemForm = ProblemForm.ROWS
@@ -431,7 +432,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
 async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Append part number `wanted.part` of the evaluation set to `rows`. Returns {}: the set needs no progress."""
+    """Append part number `wanted.part` of the evaluation set to `rows`. Returns {}: no progress is stored."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)

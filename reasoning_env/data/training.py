@@ -81,7 +81,7 @@ class TrainingRows:
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
         self.not_kept: Counter[str] = Counter()
-        """Number of completions that gave no training row, by reason. Groups outside `pass_rates` are not counted."""
+        """Number of completions without a training row, by reason. Groups outside `pass_rates` are left out."""
         self._keep = selection.keep
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)

@@ -46,8 +46,9 @@ NO_GROUP = "the row is not a group from a dump, from an evaluation or from the c
 class RowFiles:
     """Files of rows.
 
-    For another program's rows, `columns` maps `reference`, and `completion` or `completions`, to a column's name or to
-    a path such as `response.body.choices.0.message`. Output rows have the keys of `columns` as columns too.
+    For another program's rows, `columns` maps the names `reference`, `completion` and `completions` to columns. A
+    column is given by its name, or by a path such as `response.body.choices.0.message`. Output rows have the keys of
+    `columns` as columns too.
     """
 
     paths: Sequence[Path]
@@ -56,7 +57,7 @@ class RowFiles:
 
 @dataclass(frozen=True)
 class NumberedRow:
-    """A row with its number among the rows of all files, and its number in its file, both from 1.
+    """A row. Both numbers start at 1: `number` counts the rows of all files, `number_in_file` those of `file`.
 
     `group` is set if the row was made from a group. `repeated` is True if the same group was read before.
     """
@@ -92,7 +93,7 @@ async def judge_rows(
     - `without_score`: the number of rows without scores because of an infrastructure error,
     - `outside`: the number of rows whose pass rate is outside the range of `selection`,
     - with `selection.keep`, `not_kept`: the number of completions that gave no training row, by reason,
-    - with `selection.keep`, `wrong_now`: the number of completions that were right and are wrong now.
+    - with `selection.keep`, `wrong_now`: completions that were right in the file and are wrong when judged again.
 
     Raises ConfigError if no row can be judged, or if the output was made with other settings.
     """
@@ -209,7 +210,7 @@ def _made_with(session: Session[object], files: RowFiles, selection: Selection) 
 
 
 def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
-    """Yield the rows of files. A line with a group becomes a row, marked as `repeated` if the group was read before."""
+    """Yield the rows of files. Groups become rows too; a row is `repeated` if its group was read before."""
     numbers = count(1)
     seen = SeenGroups()
     for file in files.paths:
@@ -357,7 +358,7 @@ def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterato
 class NotKept:
     """Counts of the completions that give no training row, by reason.
 
-    `wrong_now` counts completions that were right and are wrong now.
+    `wrong_now` counts completions that were right in the file and are wrong when judged again.
     """
 
     not_kept: Counter[str] = field(default_factory=Counter)

@@ -77,7 +77,7 @@ async def judge_each(
 ) -> AsyncGenerator[tuple[T, RowVerdicts]]:
     """Yield rows with the results of `judge`, in order.
 
-    Two rows per worker are judged at the same time, so that no worker waits for its next row.
+    Twice as many rows as workers are in progress, so that no worker waits for its next row.
     """
     at_once = 2 * (session.settings.generators + session.settings.verifiers)
     under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()

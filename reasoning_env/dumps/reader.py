@@ -39,7 +39,7 @@ OnDamage = Callable[[DumpFormatError], None]
 class SeenGroups:
     """Recognizes groups that were read before, so that copies count once.
 
-    Groups without a `key` (from dumps) are compared across all files, because dumps may be copied. A group with a `key`
+    Groups in dumps have no `key`. They are compared across all files, because dumps may be copied. A group with a `key`
     is compared only with groups of the same file.
     """
 
@@ -98,9 +98,9 @@ def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | Non
 
 
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
-    """Return [the folder] or, if no file in the folder has one of the suffixes `ends`, its subfolders sorted by name.
+    """Return the folder `path`, or the folder's subfolders if no file in the folder has one of the suffixes `ends`.
 
-    The check ignores the file `besides`. Raises OSError if the folder cannot be read.
+    Subfolders are sorted by name. The file `besides` does not count. Raises OSError if the folder cannot be read.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
         return [path]

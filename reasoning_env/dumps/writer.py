@@ -3,7 +3,7 @@
 The event loop never waits for the disk. Groups that cannot be written (disk full, folder missing) wait in memory until
 the disk works again. If more than `max_waiting_bytes` wait, new groups are dropped and counted.
 
-Lines go to new files with numbers (`dumps/numbered_files.py`).
+Lines go to new, numbered files (`dumps/numbered_files.py`).
 """
 
 from __future__ import annotations

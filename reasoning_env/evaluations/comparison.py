@@ -1,7 +1,7 @@
 """Compare two evaluations problem by problem: for each task, the change of the mean score with a paired test.
 
-Two problems are a pair if their references differ at most in the library's release. A reference contains a hash of the
-question. So evaluations with two releases are compared on the questions that both releases ask.
+Two problems are a pair if their references are equal, apart from the library's release. A reference contains a hash of
+the question. So evaluations of different releases are compared on the questions that both releases have.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """The scores of an evaluation, or of a file of groups, for which `results` is None.
+    """The scores of an evaluation or of a file of groups. For a file, `results` is None.
 
     `problems` maps each problem's reference, without the library's release, to the problem's score.
     """
@@ -190,7 +190,10 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
 
 
 def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
-    """Return the change of the mean of the tasks' mean scores. `pairs` has the two scores of each problem, by task."""
+    """Return the change of the mean score, in which all tasks have equal weight.
+
+    `pairs` has the two scores of each problem, by task.
+    """
     before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
     after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
     changes = [second - first for of_task in pairs.values() for first, second in of_task]
@@ -213,7 +216,7 @@ def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -
 
 
 def differences(first: RunScores, second: RunScores) -> list[str]:
-    """Return a line for each difference in settings, versions, sent parameters and models that answered."""
+    """Return a line for each difference in settings, versions, parameters as sent, and models that answered."""
     names = sorted(first.settings.keys() | second.settings.keys())
     values = [(name, first.settings.get(name), second.settings.get(name)) for name in names]
     lines = [describe_difference(name, one, other) for name, one, other in values if one != other]
@@ -312,4 +315,4 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
 _MAX_EXACT_CHANGES = 12
 """Up to this many score changes, `paired_test` tries all subsets of the changes (at most 4,096)."""
 _RANDOM_SUBSETS = 4095  # p = 0.05 then has a standard error of 0.005
-"""With more than `_MAX_EXACT_CHANGES` score changes, `paired_test` tries this many random subsets."""
+"""With more than `_MAX_EXACT_CHANGES` score changes, `paired_test` tries this many random subsets of the changes."""

@@ -91,13 +91,13 @@ class Results(MadeWith):
     seconds: Number
     """Time spent on the evaluation, including the time before an interruption."""
     problems: Count
-    """Number of problems in the set; the planned number until the evaluation is finished."""
+    """Planned number of problems. At the end, problems that could not be generated are subtracted."""
     fingerprint: Name | None
     """A hash of the references of all problems of the set; null until the evaluation is finished."""
     remarks: list[Name]
     """Reasons why the scores are not comparable with published scores, a sentence each."""
     sent: NotRequired[SentRequests]
-    """The parameters as sent, and the models that answered. Results of earlier versions do not have this key."""
+    """The parameters of requests as sent, and the models that answered. Results of earlier versions lack this key."""
     overall: SummaryRow | None
     """The statistics over all tasks; null until the evaluation ends or is interrupted."""
     categories: dict[Name, SummaryRow]
@@ -225,7 +225,7 @@ def open_folder(
 def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
     """Open the newest unfinished folder with the same identity. Skip folders that another process writes to.
 
-    If none is left, return None, and log the newest unfinished folder of this model and the settings that differ.
+    If none is left, log this model's newest unfinished folder and the settings in which it differs, and return None.
     """
     others: list[str] = []
     for path, found in _unfinished(root):

@@ -30,7 +30,7 @@ NOT_COMPARABLE = (
     "scores of tasks with truncated completions, and means over these tasks, are not comparable with published scores"
 )
 NO_LIMIT = 2**24
-"""A limit of prompt and completion together that has no effect, because it is above any server's limit."""
+"""A limit without effect for prompt and completion together, because it is above any server's limit."""
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
@@ -102,8 +102,9 @@ def choose_sampling(
 
     `token_limit` limits prompt and completion together; the setting `max_token_length` is the default.
 
-    `token_limit` is ignored if the user or a preset limits the completion alone. Prompt and completion must then fit
-    the servers' context lengths (`contexts`; None if unknown). If the user set `max_token_length`, it applies too.
+    `token_limit` is ignored if the user or a preset limits the completion alone. Prompt and completion together are
+    then limited by the servers' context lengths (`contexts`; None if unknown), and by `max_token_length` if the user
+    set it.
     """
     own = session.settings
     sampling = Sampling(

@@ -25,7 +25,7 @@ PUBLISHED_TEMPERATURE = 0.6
 class PublishedPreset(Preset):
     """A preset with its published results.
 
-    - `library`: a release of the library.
+    - `library`: the release of the library that was compared with the published runs.
     - `other_questions`: the tasks whose questions in this release differ from those of the published runs.
     - `other_scoring`: the tasks with the same questions, but a changed verifier.
     - `published`: mean scores by model and task.

@@ -99,7 +99,7 @@ class Groups:
     def rollouts(self) -> Iterator[FrameRow]:
         """Yield a record for each rollout: fields of its problem, its group (pass rate, size, model) and the rollout.
 
-        `rollout` is the number in the group, from 0. `level` is None for the library's default parameters, and `model`
+        `rollout` is the place in the group, from 0. `level` is None for the library's default parameters, and `model`
         is None in dumps.
         """
         seen = SeenGroups()
@@ -143,8 +143,8 @@ def read_evaluation(folder: Path | str) -> EvaluationResult:
 def read_groups(path: Path | str, *, strict: bool = True) -> Groups:
     """Return the groups of a file, or of all `.jsonl` and `.jsonl.gz` files in a folder.
 
-    The files may come from dumps, `process` or evaluations. If a folder such as `evals` has no such files, the files of
-    its subfolders are read. Raises OSError if the path cannot be read.
+    The files may come from dumps, `process` or evaluations. If a folder (for example `evals`) has none of these
+    files, the files of its subfolders are read. Raises OSError if the path cannot be read.
     """
     list_files(Path(path))
     return Groups(Path(path), strict=strict)

@@ -124,13 +124,13 @@ class Evaluation:
         self._finished = False
         self._failures = FailureStreak()
         self._unlogged_drops: Counter[str] = Counter()
-        """Drops before the first evaluated problem, counted by reason until they are logged."""
+        """Number of problems dropped before the first evaluated problem, by reason. `_log_drops` empties it."""
         self._has_completion = False
         """Whether this process has evaluated a problem. Problems that earlier processes evaluated do not count."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
-        """Number of problems in the set; the planned number until the evaluation is finished."""
+        """Planned number of problems. At the end, problems that could not be generated are subtracted."""
         self._not_made: Counter[str] = Counter()
 
     @classmethod
@@ -217,7 +217,7 @@ class Evaluation:
     # ---- one problem
 
     async def evaluate(self, problem: Problem) -> EvaluatedProblem:
-        """Complete and judge a problem. On an infrastructure error, drop the problem instead of scoring 0."""
+        """Request and judge completions of a problem. On an infrastructure error, drop the problem; never score 0."""
         messages = self._session.messages(problem)
         prompt = await asyncio.to_thread(self._model.prompt, messages)
         budget = self._sampling.completion_budget(prompt)
@@ -253,7 +253,10 @@ class Evaluation:
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
     def _log_drops(self, raised: str = "") -> None:
-        """Log, by reason, the drops that are not logged yet, except for the error `raised`, which the caller raises."""
+        """Log the dropped problems that are not logged yet, by reason.
+
+        Problems that were dropped because of `raised` are left out: the caller raises this error.
+        """
         for why, count in self._unlogged_drops.items():
             if not raised or not why.endswith(raised):
                 logger.warning("%s dropped, %s", "a problem was" if count == 1 else f"{count} problems were", why)

@@ -47,11 +47,11 @@ class SummaryRow(TypedDict):
     """
 
     problems: Count
-    """Problems with a scored completion."""
+    """Number of problems with at least one scored completion."""
     completions: Count
-    """Scored completions."""
+    """Number of scored completions."""
     failed: Count
-    """Completions that the server never returned."""
+    """Number of completions that the server never returned."""
     not_made: NotRequired[Count]
     """Problems of the set that could not be generated; 0 until the evaluation is finished."""
     tasks: NotRequired[Count]
@@ -93,9 +93,9 @@ class TaskTally:
     figures: dict[Figure, list[float]] = field(
         default_factory=lambda: {"mean_score": [], "accuracy": [], "library_score": []}
     )
-    """For each statistic, a list of the problems' means over their completions."""
+    """For each statistic, a list with each problem's mean over the problem's completions."""
     correct_counts: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """Numbers of problems, by their number of completions and number of correct completions."""
+    """How many problems have this number of completions and this number of correct completions."""
     outcomes: Counter[str] = field(default_factory=Counter)
     tokens: Tally = field(default_factory=Tally)
     seconds: Tally = field(default_factory=Tally)
@@ -172,8 +172,8 @@ def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
 def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]) -> Summary:
     """Return the statistics of each task, of each category and of all tasks. Each argument has the tasks as keys.
 
-    A task without a scored completion has a row of counts only, and does not affect any mean. For hundreds of tasks,
-    this takes a second: call it in a thread.
+    The row of a task without a scored completion has nothing but counts, and does not affect any mean. For hundreds of
+    tasks, this takes a second: call it in a thread.
     """
     tasks: dict[str, SummaryRow] = {}
     by_category: defaultdict[str, list[SummaryRow]] = defaultdict(list)
@@ -219,7 +219,10 @@ def combine(rows: Collection[SummaryRow]) -> SummaryRow:
 
 
 def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
-    """Return the 95 % interval of mean pass@k over tasks. Each scored task needs a problem with >= k completions."""
+    """Return the 95 % interval of mean pass@k over tasks.
+
+    Each task with a completion must have a problem with at least `k` completions.
+    """
     chances = [tally.pass_at(k) for tally in tallies if tally.completions]
     return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])
 
@@ -314,7 +317,7 @@ MAX_RECORDED_VALUES = 8
 
 
 class ParameterChange(TypedDict):
-    """A parameter whose requested and sent values differ. Null: the parameter was not requested, or was not sent."""
+    """A parameter whose requested and sent values differ. A value is null if it was not requested or not sent."""
 
     requested: JsonValue
     sent: JsonValue
@@ -325,7 +328,7 @@ class SentRequests(TypedDict):
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """The values sent for each parameter; null if a request lacked it. For a token limit, only the largest value."""
+    """The values sent for each parameter, and null if a request lacked it. A token limit has only its largest value."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]

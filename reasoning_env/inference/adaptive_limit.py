@@ -17,9 +17,9 @@ class AdaptiveLimit:
     """Limits requests to the rate that a server accepts.
 
     Time is divided into windows. Each window has a quota: how many requests may be sent. A refusal pauses all requests
-    for a window, and sets the quota to the number of requests accepted in the last window. If this number is 0, an
-    earlier quota stays, and the first quota is 1. A window without a refusal raises the quota. There is no quota before
-    the first refusal.
+    for a window, and sets the quota to the number of requests accepted in the last window. If this number is 0, the
+    earlier quota stays; if there is none, the quota becomes 1. A window without a refusal raises the quota. There is no
+    quota before the first refusal.
 
     A window is as long as the wait that the server asks for. If the server does not ask, a window lasts a quarter of
     the time since the last accepted request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S.
@@ -44,12 +44,12 @@ class AdaptiveLimit:
         self._window_is_given = False
         """Whether the length of the current window comes from a reply of the server."""
         self._begins_s = -math.inf
-        """When the current window begins: after a refusal, in the future. No request is sent before this time."""
+        """Start of the current window. A refusal moves it into the future; no request is sent before this time."""
         self._refused_s = -math.inf
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """Time of the last accepted request, approximated by the time of the refusal that followed."""
+        """Time of the last accepted request, approximated by the time of the next refusal."""
 
     async def wait(self) -> float:
         """Wait until a request may be sent. Return the current time, which `refused` needs as `sent_s`."""
@@ -95,6 +95,6 @@ class AdaptiveLimit:
         self._begins_s = now_s + max(self._window_s, wait_s or 0.0)
 
     def replied(self) -> float | None:
-        """Count a reply. Return the replies per second if this is reply number RATE_REPLIES, else None."""
+        """Count a reply. At reply number RATE_REPLIES, return the replies per second; otherwise None."""
         self._replies += 1
         return self._replies / (self._clock() - self._began_s) if self._replies == RATE_REPLIES else None

@@ -146,7 +146,7 @@ def read_servers(
     The environment variable OPENAI_BASE_URL is the default address of a single server, as in OpenAI's own clients.
     Returns an empty list if nothing is set.
 
-    Raises ConfigError for an invalid setting, and for an option if there are several servers.
+    Raises ConfigError for an invalid setting, and for any option if there are several servers.
     """
     if of_options and max(len(of_files), len(defaults)) > 1:
         raise ConfigError(
@@ -237,7 +237,9 @@ class StatusError(Exception):
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
-    """Call `probe` with a time limit in seconds until it returns no failures. Log the failures.
+    """Call `probe` repeatedly until it returns no failures, each time with a time limit in seconds.
+
+    Logs the failures.
 
     Raises any error of `probe`, and ServerError if failures remain after `timeout_s` seconds, which may be infinite.
     """
@@ -429,7 +431,7 @@ async def check_servers(
 async def _probe_all(
     completers: Sequence[Completer], prompt: Prompt, options: RequestOptions, timeout_left_s: float
 ) -> list[Failure | None]:
-    """Return for each server why it does not work yet, or None. Once a server works, wait OTHERS_S for the others."""
+    """Return each server's failure; None for a server that works. Once a server works, wait OTHERS_S for the others."""
     probes = [asyncio.ensure_future(probe(completer, prompt, options)) for completer in completers]
     left = set(probes)
     deadline = time.monotonic() + timeout_left_s

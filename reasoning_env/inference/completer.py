@@ -31,13 +31,13 @@ class Completer(Protocol):
 
     @property
     def url(self) -> str:
-        """The address of the server. Messages contain `address` instead, because a URL may contain keys."""
+        """The server's URL, which may contain keys. Messages contain `address` instead."""
 
     @property
     def is_away(self) -> bool: ...
 
     def place(self, reply_format: ReplyFormat) -> str:
-        """Return a format's endpoint as log and error messages show it: `POST /v1/completions with token ids`."""
+        """Return a format's endpoint for log and error messages: `POST /v1/completions with token ids`."""
 
     def load(self, split: str) -> float:
         """Return the number of requests in flight, divided by the limit if there is a limit."""

@@ -17,7 +17,10 @@ PIECES = ("content", "reasoning_content", "reasoning", "refusal")
 
 
 def read_events(body: bytes) -> list[Any]:
-    """Return the JSON data of server-sent events, with fields as attributes. Raises JSONDecodeError for other data."""
+    """Return the JSON data of server-sent events, with fields as attributes of Python objects.
+
+    Raises JSONDecodeError for other data.
+    """
     read: list[Any] = []
     data: list[str] = []
     # `splitlines` would also split at characters that JSON strings may contain, such as U+2028.

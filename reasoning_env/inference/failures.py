@@ -25,13 +25,13 @@ from ..runtime.text import describe_connection, printable
 CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
 """Names of connection errors of HTTP clients that are not OSErrors. This module does not import the clients."""
 LONGEST_WAIT_S = 3600.0
-"""The longest pause, in seconds, that a server can ask for. A header could name the year 9999."""
+"""Longer pauses that a server asks for are cut to this many seconds. A header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """Reasons of an SSLError if the server speaks http, not https. Newer versions of OpenSSL use the second reason."""
 
 
 class FailureKind(Enum):
-    """Whether and when the next request may succeed."""
+    """Whether and when another try may succeed."""
 
     ABSENT = auto()
     """The server is unreachable or not ready yet: the same request may succeed later."""
@@ -139,7 +139,7 @@ class ErrorReply(Exception):
 
 
 def overload_in_choice(error: object) -> ErrorReply | None:
-    """Return the error of a completion as an ErrorReply if the server may be overloaded; else None."""
+    """Return a completion's error as an ErrorReply if the error may mean an overloaded server; else None."""
     reply = ErrorReply(error)
     return reply if explain_failure(reply).may_be_overload else None
 
@@ -182,7 +182,8 @@ NO_MESSAGES = frozenset({"code", "type", "status", "object", "id", "request_id",
 def all_messages(body: bytes) -> str:
     """Return all messages in an error body of any JSON structure, joined by spaces, up to MAX_MESSAGE_CHARACTERS.
 
-    Names of fields are included, because some servers name a refused parameter as a field. JSON in a string is parsed.
+    Names of fields are included, because some servers use a refused parameter as a field's name. JSON in a string is
+    parsed.
     """
     text = body.decode(errors="replace")
     return " ".join(_messages_in(text))[:MAX_MESSAGE_CHARACTERS]
@@ -223,7 +224,7 @@ def error_names(cause: BaseException) -> list[str]:
 
 
 def is_overload(cause: BaseException) -> bool:
-    """Return whether an error says that the server is overloaded: by its status, or by its code, type or message."""
+    """Return whether the status, code, type or message of an error says that the server is overloaded."""
     names = error_names(cause)
     if http_status(cause) in OVERLOAD_CODES or any(str(code) in names for code in OVERLOAD_CODES):
         return True
@@ -370,7 +371,7 @@ class History:
     pause_s: float = 0.0
 
     def after(self, failure: Failure, *, successes: int, outage_s: float, pause_s: float) -> History:
-        """Return the history with one more failure. `successes`: number of successful requests, all groups together."""
+        """Return the history with one more failure. `successes`: successful requests of all groups so far."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
         if others_succeeded and not failure.may_be_overload and not failure.is_unreachable:
@@ -386,8 +387,8 @@ class RequestOutage(OutageLog):
     def counted_s(self, failure: Failure) -> float:
         """Return how long requests have failed, in seconds, for the limits in `decide`.
 
-        If the server is absent or busy, the whole outage counts. For any other failure, the outage counts only from
-        the last failure that found the server absent or busy.
+        If the server is absent or busy, the whole outage counts. For any other failure, only the time since the
+        server was last absent or busy counts.
         """
         if failure.nobody_answers:
             self._absent_at = self._clock()

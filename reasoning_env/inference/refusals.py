@@ -1,8 +1,8 @@
 """Learn which parts of a request a server refuses, and change later requests so that the server accepts them.
 
 Requests are changed as little as possible. A token limit is lowered to the value that the error allows. A parameter is
-renamed if the server has another name for it. A parameter is left out for good only if the server accepts the request
-without it.
+renamed if the server has another name for it. A parameter is left out permanently only if the server accepts the
+request without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 REQUIRED = frozenset({"model", "messages", "prompt", "stop", "stream", "stream_options", "n", *LIMIT_NAMES})
 """Fields of a request that `Refusals` never leaves out."""
 DROPPED_LAST = ("top_p", "temperature", "reasoning_effort", "chat_template_kwargs")
-"""Parameters that are left out last, in this order, if an error names several parameters."""
+"""If an error names several parameters, these are the last to be left out, in this order."""
 FEWEST_TOKENS = 64
 """If the context leaves fewer tokens than this for a completion, the prompt counts as too long."""
 PROMPT_MARGIN = 1.05
@@ -55,7 +55,7 @@ class Attempts:
     """The attempts to send one request.
 
     - `estimate`: an upper bound of the number of the prompt's tokens.
-    - `by_server`: the number of the prompt's tokens that an error of the server states; None until an error states it.
+    - `by_server`: the prompt's number of tokens, as stated by the server's error; None before such an error.
     - `changes`: how often the request was changed and sent again.
     """
 
@@ -241,7 +241,7 @@ class _Search:
         self._tried = 0
 
     def advance(self, left_out: set[str]) -> bool:
-        """Put the next parameters to try into `left_out`. Return False if there are none."""
+        """Put the parameters that the next try omits into `left_out`. Return False if no try is left."""
         # Send the parameters of the last attempt again: the server may refuse two parameters only together.
         left_out.difference_update(self._named)
         if self._tried < len(self._named):

@@ -223,7 +223,7 @@ class ServedModel:
 
     @property
     def reply_kind(self) -> ReplyKind:
-        """The kind of replies to request: the worst of the kinds that the servers send, in the order of ReplyKind.
+        """Which kind of reply to ask for: the worst kind that any server sends, in the order of ReplyKind.
 
         TOKENS if no server's kind is detected yet.
         """
@@ -237,7 +237,7 @@ class ServedModel:
 
     @property
     def ended(self) -> Mapping[str, int]:
-        """Number of problems that were dropped because the server broke completions off, by finish reason."""
+        """Number of problems that were dropped because the server aborted completions; by finish reason."""
         return self._patience.ended
 
     async def context_lengths(self) -> Sequence[int | None]:

@@ -237,7 +237,7 @@ class Server:
     """One inference server.
 
     Args:
-        settings: With the key and the headers that `read_secrets` returned.
+        settings: The server's settings, including the key and the headers that `read_secrets` returned.
         formats: The first format for which the server generates a token is used. A single format is not tested.
         slots: Limits of the requests in flight, by split ("train", "eval").
         on_reply: Called with the split and the duration in seconds, after each successful request.
@@ -414,7 +414,7 @@ class Server:
         return self._page(reply_format.path, below_v1=reply_format.below_v1)
 
     def _page(self, path: str, *, below_v1: bool = True) -> str:
-        """Return the URL of a path on the server, with the query of the address.
+        """Return the URL of a path on the server, with the query string of the server's address.
 
         If `below_v1` is False, the path replaces the `/v1` at the end of the address.
         """

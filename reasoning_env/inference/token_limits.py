@@ -87,7 +87,7 @@ def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens
 
 
 def _is_about_completion(message: str, sent: int, numbers: set[int]) -> bool:
-    """Return True if a message is about the tokens of the completion; False, for example, if only about the prompt."""
+    """Return True if a message is about the tokens of the completion, and not only about the prompt."""
     if names_limit(message) or (sent >= LEAST_TOKENS and sent in numbers):
         return True
     total = _find_total(message, sent, numbers)

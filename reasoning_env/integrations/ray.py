@@ -89,7 +89,8 @@ class RayJudges:
     async def judge(self, subject: Subject, completions: Sequence[str]) -> list[Verdict]:
         """Return a verdict for each completion, in order. `subject` is a problem's reference, or a row.
 
-        Raises the errors of the nodes' judges, and ScoringError if all nodes fail.
+        If the workers of a node or the node itself fail, another node judges. Raises ScoringError if all nodes fail.
+        Other errors of a judge are raised at once.
         """
         untried = set(self._busy)
         while untried:
@@ -128,7 +129,7 @@ class RayJudges:
 
 
 class MakeProblems(_Actor):
-    """Generates rows of problems, in parts (`RowPlan`). The column `part` of a batch has the numbers of the parts."""
+    """Generates rows of problems. The column `part` of the input has the numbers of the parts to make (`RowPlan`)."""
 
     def __init__(self, settings: ReasoningSettings, wanted: RowPlan, form: ProblemForm) -> None:
         super().__init__(settings)

@@ -8,7 +8,7 @@ The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
 `--env.taskset.evaluation true` or `--env.taskset.preset rg-easy` gives the finite set of an evaluation.
 
-Without the options for the client, requests go to the hosted provider of the package's authors. Without the last three
+Without the options for the client, requests go to the hosted provider of verifiers' authors. Without the last three
 options, the command line of verifiers needs a paid runtime and uploads the run. There is no curriculum: levels are
 fixed or random (`--env.taskset.level random`). If `REASONING_JUDGE_URL` is set, all reward processes use one `judge`
 server.
@@ -46,7 +46,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
     def __init__(self, data: ReasoningGymData, config: vf.TaskConfig | None = None) -> None:
         super().__init__(data, config)
         self._verdicts: dict[str, Verdict] = {}
-        """Verdicts that the metric `parts` computed and the reward has not used yet, by trace id."""
+        """Verdicts of the metric `parts` that the reward has not used yet, by trace id."""
 
     @property
     def key(self) -> str:

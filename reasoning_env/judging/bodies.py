@@ -75,7 +75,7 @@ class BodyReader:
         self._limits = limits
         self._max_bytes = limits.max_body_mb * 2**20
         self._max_values = 8 * limits.max_texts + 64
-        """Limit for the number of JSON values in a body: 8 per completion, because a body may have prompts and rows."""
+        """Limit for the number of JSON values in a body. 8 per completion leaves room for prompts and rows."""
         self._bodies = ByteSemaphore(BODIES_AT_ONCE * self._max_bytes)
         self._texts = ByteSemaphore(TEXTS_AT_ONCE * TEXT_GROWTH * self._max_bytes)
 

@@ -9,7 +9,7 @@ import msgspec
 from ..records import Reason, Row
 
 TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
-"""Environment variable with the token of a judge, which clients send and the server requires."""
+"""Environment variable with a judge's token. Clients send the token, and the server requires the token."""
 
 
 class ScoreRequest(msgspec.Struct):
@@ -36,7 +36,7 @@ class GetRewardRequest(msgspec.Struct):
 
 
 class VerdictRow(msgspec.Struct):
-    """A verdict. For a request with a `row`, the score function determines `parts` and `error`."""
+    """A verdict. For a request with a `row`, `parts` and `error` come from the score function."""
 
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Reason

@@ -1,7 +1,7 @@
 """The description of a metric, for the names in wandb and Prometheus and for the tables of docs/metrics.md.
 
-Each module that collects values has a table of its metrics. The function `read` reads the values; `for_wandb` and
-`metrics/prometheus.py` format the values.
+Each module that collects values has a table of its metrics. This module's function `read` reads the values; `for_wandb`
+and `metrics/prometheus.py` format the values.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Kind(StrEnum):
     NOW = "now"
     """A current value."""
     MEAN = "mean"
-    """The mean of a tally since the last report. In Prometheus, a summary: sum and count."""
+    """The mean of the values since the last report. In Prometheus, a summary: sum and count."""
     MEAN_MAX = "mean, maximum"
     """A mean; in wandb also the maximum since the last report, as `max_...`."""
     SHARE = "share"
-    """The mean of a tally of zeros and ones. In Prometheus, a count of the ones."""
+    """The share of ones among values that are 0 or 1. In Prometheus, a count of the ones."""
     HISTOGRAM = "histogram"
     """A histogram, for Prometheus only."""
 

@@ -36,7 +36,7 @@ UNFINISHED = (
     Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
 )
-"""Reasons for a score of 0 that a token limit can cause by ending the completion too early."""
+"""A completion that a token limit ends too early can score 0 for one of these reasons."""
 OUTCOMES = (
     RIGHT,
     PARTIAL,
@@ -95,7 +95,7 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """The outcome of a group: the scores differ (`with_signal`), or all answers are right, wrong or in between."""
+    """The outcome of a group: different scores (`with_signal`), or all answers right, all wrong, or all in between."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"

@@ -54,7 +54,10 @@ class OwnVerdicts:
         )
 
     def check(self) -> None:
-        """Raise RaisingFunctionError if the user's code raised for all completions, and for at least FIRST_VERDICTS."""
+        """Raise RaisingFunctionError if the user's code has raised for all completions so far.
+
+        Never raises before FIRST_VERDICTS completions.
+        """
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)

@@ -30,7 +30,7 @@ def new_registry() -> CollectorRegistry:
 
 
 def histograms(metric: Metric[Never], labels: Iterable[str], registry: CollectorRegistry) -> dict[str, Histogram]:
-    """Return a histogram of seconds for each of `labels`, the values of the metric's label."""
+    """Return a histogram of seconds for each value of the metric's label (`labels`)."""
     family = Histogram(
         metric.for_prometheus, metric.description, [metric.label], buckets=DURATIONS_S, registry=registry
     )
@@ -45,7 +45,7 @@ def build_info(version: str, library: LibraryInfo) -> Family:
 
 
 def family_of(reading: Reading) -> Family:
-    """Convert a reading to a metric family of Prometheus' client."""
+    """Convert a Reading to a metric family of Prometheus' client."""
     metric = reading.metric
     name, description = metric.for_prometheus, metric.description
     labels = [metric.label] if metric.label else []
@@ -64,7 +64,7 @@ def family_of(reading: Reading) -> Family:
 
 @dataclass(frozen=True)
 class _Families(Collector):
-    """Yields the metric families in `made`, then those in `registry`, without the samples of creation times."""
+    """Yields the metric families in `made`, then those in `registry`. Creation times in `registry` are left out."""
 
     made: Iterable[Family]
     registry: CollectorRegistry

@@ -60,7 +60,7 @@ class MetricsRecorder:
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
         self.token_limit = "max_token_length, or the trainer's limit for completions"
-        """Name of the token limit in warnings. An adapter to a trainer sets the name of the trainer's option here."""
+        """What warnings call the token limit. An adapter to a trainer sets the name of the trainer's option here."""
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, even if the group will not be sent to a trainer."""

@@ -57,7 +57,7 @@ class Curve:
     log_prior: float
 
     def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
-        """Return the logarithm of this curve's unnormalised posterior probability, given the counts."""
+        """Return the logarithm of this curve's unnormalised posterior probability, given each arm's `counts`."""
         return self.log_prior + self.INDEPENDENT_ROLLOUTS * math.fsum(
             seen.right * self._log_right[arm] + (seen.groups - seen.right) * self._log_wrong[arm]
             for arm, seen in counts.items()
@@ -109,7 +109,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """How useful another group of the task is: the mean product of signal chance and novelty, weighted by level."""
+        """How useful one more group of the task is: the mean of signal chance times novelty, weighted by level."""
         return self._mean([chance * novel for chance, novel in zip(self.signal_chances, self.novelties, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -128,7 +128,7 @@ class SignalEstimator:
     """
 
     MEMORY_GROUPS = 16.0
-    """A task's counts decay so fast that its estimates depend mainly on this number of latest groups."""
+    """A task's `ArmCounts` decay so fast that the estimates depend mainly on this number of latest groups."""
     RATE_GROUPS = 2.0
     """Weight of the predicted chance of a signal: it counts like this number of observed groups."""
     FOCUS = 6.0
@@ -153,7 +153,7 @@ class SignalEstimator:
         self._estimates: dict[str, Estimate] = {}
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
-        """Add the scores of a group, each in [0, 1], to the counts of the task at this level."""
+        """Count a group of the task at `level`. Each score is in [0, 1]."""
         arms = self._counts.setdefault(task, {})
         decay = 1.0 - 1.0 / self.MEMORY_GROUPS
         for counts in arms.values():

@@ -35,7 +35,7 @@ class EvaluationSet:
     """
 
     library_seeds = False
-    """Whether the set uses the library's own seeds, as presets do. Training may draw the same seeds."""
+    """Whether the set uses the library's own seeds, as presets do. If so, training may draw the same seeds."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class EvaluationSet:
         return task not in self._many_questions
 
     async def _previous(self, task: str, number: int) -> None:
-        """Wait until the problems with lower numbers are generated, unless questions of the task cannot repeat.
+        """If questions of the task can repeat, wait until the problems with lower numbers are generated.
 
         Raises the error with which problem `number` - 1 failed.
         """

@@ -6,7 +6,7 @@
 - Other *failures* are an error of the task, a missed deadline, and a problem that ended two workers. After a failure,
   training draws a task anew. After MAX_FAILURES failures in a row, training quarantines the task, an evaluation leaves
   out the problem, an evaluation with a preset leaves out the task's remaining problems, and a file of problems gets no
-  more rows of the task at this level.
+  more rows of the task at the level of the failures.
 - An *infrastructure error*, such as a killed worker, is no failure. The same problem is generated again until it
   succeeds.
 - A *level* is excluded when at least MIN_UNFIT of its problems, and more than half, exceed the token limit. The lowest
@@ -23,7 +23,7 @@ run.
 MAX_REJECTED = 300
 """Limit of rejected problems in a row. If 1 % of a task's problems are usable, the chance of 300 rejections is 5 %."""
 MAX_FAILURES = 3
-"""Limit for how often one task fails in a row. A lower limit would quarantine usable tasks that fail sometimes."""
+"""Limit of a task's failures in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
 """A level is excluded only after this many of its problems exceeded the token limit. If half of the problems fit, the
 chance that none of the first eight fits is 0.4 %."""
@@ -32,4 +32,4 @@ MAX_FAILED_GROUPS = 8
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
 """A run ends if this number of problems exceed the token limit before any problem fits."""
 MAX_REPEATS = 100
-"""Limit of repeated questions in a row. When the limit is reached, about 99 % of a task's questions were served."""
+"""Limit of repeated questions in a row. A task that reaches the limit has served about 99 % of its questions."""

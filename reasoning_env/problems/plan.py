@@ -119,7 +119,7 @@ def _choose_training_tasks(
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
-    """Log the tasks that reward policies that do not reason, and whether training uses these tasks."""
+    """Log the tasks that give high scores without reasoning, and whether training uses these tasks."""
     excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(

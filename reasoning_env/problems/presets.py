@@ -67,7 +67,7 @@ class PresetSet(EvaluationSet):
 
     @cached_property
     def _limits(self) -> defaultdict[str, asyncio.Semaphore]:
-        """Limits each task to two generations at a time, so that few attempts are wasted if the task always fails."""
+        """Limits each task to two problems in generation, so that few attempts are wasted if the task always fails."""
         return defaultdict(lambda: asyncio.Semaphore(2))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""References: public names of problems. Any process can make the named problem, and detects if the result differs.
+"""References: public names of problems. Any process can make the problem again, and detects a different question.
 
 A reference is written as `task:split:seed:level:library:question_hash:params`, for example
 
@@ -7,7 +7,7 @@ A reference is written as `task:split:seed:level:library:question_hash:params`, 
 - `seed` can be `45+3/50` in published evaluation sets: item 3 of a dataset of 50 items with the seed 45.
 - `level` is `-` at the library's defaults.
 - `library` is the release that made the problem: the version of reasoning-gym, or `NAME@VERSION` of a module of
-  `task_modules`. With the ending `+library` (`rewards: library`), every judge scores as the library does.
+  `task_modules`. If `library` ends in `+library` (`rewards: library`), every judge scores as the library does.
 - `params` is JSON.
 """
 
@@ -23,7 +23,7 @@ from ..errors import InvalidReferenceError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
-"""Maximum characters of a reference, because anybody may send one. A reference of `composite` can have 2,800."""
+"""Maximum characters of a reference, which anybody may send. A reference of `composite` can have 2,800."""
 MAX_PARAMS_DEPTH = 32
 """Limit for the nesting of parameters. The parameters of `composite` have three levels, or four if there are lists."""
 AS_LIBRARY = "+library"
@@ -48,7 +48,10 @@ def without_release(reference: str) -> str:
 
 
 def module_of(reference: str) -> str | None:
-    """Return the name of the module that made a problem; None for problems of reasoning-gym or an invalid reference."""
+    """Return the name of the module that made a problem.
+
+    Return None for a problem of reasoning-gym, and for an invalid reference.
+    """
     fields = reference.split(":", 6)
     name, at, _ = fields[4].rpartition("@") if len(fields) == 7 else ("", "", "")
     return name if at else None
@@ -147,7 +150,7 @@ class Reference:
 
     @classmethod
     def of(cls, problem: Problem, library: str) -> Reference:
-        """Return the reference to make a problem again. `library` is the release that made the problem."""
+        """Return the reference of a problem. `library` is the release that made the problem."""
         spec = problem.spec
         return cls(
             task=spec.task,

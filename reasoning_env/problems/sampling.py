@@ -1,8 +1,8 @@
 """Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
 
 A draw depends only on the run seed, the session's number (`instance`), the position, the attempt and the sampler's
-present state: quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, estimates. Later
-observations do not change earlier draws.
+present state: quarantined tasks, excluded levels and, with a curriculum or adaptive sampling, each task's `Estimate`.
+Later observations do not change earlier draws.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class TaskSampler:
         self._estimator = estimator
         self._adaptive = adaptive
         self.ceilings: dict[str, float] = {}
-        """The lowest excluded level of each task."""
+        """The lowest excluded level of each task. All higher levels are excluded too."""
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
         """Draw the spec of position `index` in the stream. Raises GenerationError if no task is left."""

@@ -55,7 +55,7 @@ _STATE = TypeAdapter(SessionState)
 
 
 def read_state(state: object) -> SessionState:
-    """Return the state of an earlier run without unknown keys. Raises ConfigError for an invalid state."""
+    """Return the state of an earlier run; unknown keys are left out. Raises ConfigError for an invalid state."""
     try:
         return _STATE.validate_python(state)
     except ValueError as error:

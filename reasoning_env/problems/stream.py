@@ -4,7 +4,7 @@ A position of the stream goes through these states:
 
 | state | where | meaning |
 | --- | --- | --- |
-| undrawn | from `_next_index` on | the sampler has not drawn a spec for it |
+| undrawn | from `_next_index` on | its spec (task, level and seed) is not drawn yet |
 | restored | `_restored`, in order | an earlier run drew its spec, so it is not drawn again |
 | ahead | `_ahead` | its problem is being generated or is ready, or no task was left to draw |
 | in flight | `_in_flight` | `next` returned its problem |
@@ -162,7 +162,7 @@ class Exclusions:
 
     Args:
         sampler: The sampler, which then no longer draws these tasks and levels.
-        state: The stream's state in an earlier run, which includes the result of `state()`.
+        state: The stream's state in an earlier run. It includes the result of this class's `state()`.
     """
 
     def __init__(self, sampler: TaskSampler, state: StreamState) -> None:
@@ -193,7 +193,7 @@ class Exclusions:
         }
 
     def record_success(self, task: str) -> None:
-        """Forget the task's failures in a row, because a problem of the task can be served."""
+        """Forget the task's consecutive failures, because a problem of the task can be served."""
         self._failures_in_a_row.pop(task, None)
 
     def record_failure(self, task: str, error: GenerationError) -> None:
@@ -295,7 +295,7 @@ class ProblemStream(Generic[T]):
         self._repeats = RepeatCounter()
 
     def start(self) -> None:
-        """Start to generate problems in advance. If nobody calls `start`, the first call of `next` does so."""
+        """Start to generate problems in advance. If nobody calls `start`, the first call of `next` calls it."""
         depth = min(max(2 * self._most_in_flight, self.min_ahead), self.max_ahead)
         while len(self._ahead) < depth:
             position = self._draw_next()
@@ -349,7 +349,7 @@ class ProblemStream(Generic[T]):
     def state(self) -> dict[str, object]:
         """Return the stream's state as JSON: the drawn positions, and which tasks and levels are excluded.
 
-        A position is a list of index, attempt and reference. Positions in flight come first.
+        A position is a list of index, attempt and reference. Positions whose problems are in flight come first.
         """
         in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
         drawn = [
@@ -416,7 +416,7 @@ class ProblemStream(Generic[T]):
                 return ready
 
     async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
-        """Generate and prepare a position's problem, from a new spec of the same task if `number` is above 0."""
+        """Generate and prepare a position's problem. Attempts after number 0 draw a new spec of the same task."""
         assert position.spec is not None
         if number > 0:
             position.redraw(self._sampler.redraw(position.spec))

@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Interrupted(ReasoningEnvError):
-    """A signal ended the command. Raised only after the command has written all accepted groups."""
+    """A signal ended the command. Raised only after the cleanup of the command."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")

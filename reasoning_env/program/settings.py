@@ -126,7 +126,7 @@ def settings_command(
 
 
 def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[str]) -> dict[str, list[SettingRow]]:
-    """Return, for each subject, the rows that contain all words. Raises ConfigError if there are none."""
+    """Return the rows that contain all words, by subject. Raises ConfigError if there are none."""
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
     if not any(matching.values()):
         names = [name for rows in sections.values() for name, *_ in rows]
@@ -172,7 +172,7 @@ def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
 
 
 def _with_short_names(row: SettingRow, short: Mapping[str, Mapping[str, str]]) -> SettingRow:
-    """Return the row with the setting's short options appended to its meaning: `Short form: evaluate --limit.`
+    """Return the row with the setting's short options after the description: `Short form: evaluate --limit.`
 
     An option that all commands have is shown without a command.
     """

@@ -175,7 +175,7 @@ async def check_params(
 
 
 def problem_as_json(problem: Problem) -> dict[str, object]:
-    """Return a problem as JSON values. `level` and `params` are the values with which the problem was generated."""
+    """Return a problem as JSON values. The problem was generated with this `level` and these `params`."""
     return {
         "task": problem.task,
         "seed": problem.spec.seed,
@@ -188,7 +188,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer for display. If the library's own answer is wrong, add it."""
+    """Return the right answer for display, followed by the library's own answer if that is wrong."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:

@@ -54,8 +54,8 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1), UsedBy("serve", "evaluate")] = None
-    """Maximum evaluation problems in flight. None means 16 in `evaluate`. In `serve`, None means enough for as many
-    requests as training sends, or for `1 - eval_limit_ratio` times as many if `eval_handling` is not STOP_TRAIN."""
+    """Maximum evaluation problems in flight. None means 16 in `evaluate`. In `serve`, None allows as many requests as
+    training sends, or `1 - eval_limit_ratio` times as many if `eval_handling` is not STOP_TRAIN."""
     data_dir_to_save_evals: Annotated[str | None, UsedBy("serve", "evaluate")] = None
     """Folder for evaluations. None: `evals/`."""
 
@@ -92,9 +92,9 @@ class TrainingSettings(EvaluateSettings):
     """Send `set_advantage_to_zero` for truncated completions, so that the trainer ignores them."""
 
     dump_rollouts: bool = False
-    """Write groups in which a completion scores above `rollout_save_score_threshold` to `data_dumps_dir`."""
+    """Write to `data_dumps_dir` the groups in which a completion scores above `rollout_save_score_threshold`."""
     dump_failed_rollouts: bool = False
-    """Write groups whose scores are all 0 to `data_dumps_dir`."""
+    """Write to `data_dumps_dir` the groups whose scores are all 0."""
     rollout_save_score_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
     """`dump_rollouts` writes groups in which a completion scores above this threshold."""
     data_dumps_dir: str | None = None
@@ -105,7 +105,7 @@ class TrainingSettings(EvaluateSettings):
     """Number of this environment. If a trainer has several environments, give each a different number. The number
     selects the checkpoint folder and the problems."""
     resume_with_changes: Annotated[bool, UsedBy("serve")] = False
-    """Resume a checkpoint even if its seed, tasks or other settings that affect the problems have changed. By
+    """Resume a checkpoint even if the seed, tasks or other settings that affect the problems have changed since. By
     default, such a checkpoint is an error."""
     metrics_port: Annotated[int | str | None, BeforeValidator(_read_address)] = None
     """Port for Prometheus metrics (`/metrics`) in `serve` and `process`; 0 chooses a free port. The server listens on

@@ -55,7 +55,7 @@ class StoredRun:
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     """Return the runs in folders and files.
 
-    - A folder of dumps is one run. Dumps of one folder that follow each other in `paths` are one run.
+    - A folder of dumps is one run. So are dump files of one folder that are neighbours in `paths`.
     - Each file of groups that `process` wrote is a run, even inside a folder.
     - If a folder has no files of groups, its subfolders are read instead.
     - A file that several paths name is read once.

@@ -85,7 +85,7 @@ Decided = Literal["problems", "answers", "evaluation"]
 
 
 class Affects:
-    """Mark a setting that affects the named parts of a run."""
+    """Mark a setting that affects these `parts`: a run's problems, its answers, or an evaluation's scores."""
 
     def __init__(self, *parts: Decided) -> None:
         self.parts = parts
@@ -107,7 +107,7 @@ class UsedBy:
 _IN_TRAINING = UsedBy("serve", "process", "problems")
 """Marks settings used only by commands that generate training problems."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Marks settings of commands that use the evaluation set. Some commands only exclude its questions."""
+"""Marks settings of commands that use the evaluation set, if only to exclude its questions."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
 """Marks settings of commands that evaluate a model."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")
@@ -244,11 +244,11 @@ class ReasoningSettings(BaseModel):
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Affects("answers", "evaluation")] = 5.0
     """CPU time limit for scoring one answer, in seconds. An answer that takes longer scores 0. All answers of a
     group together may take 4 times this limit; a slower group is dropped. In wall-clock time, generating a training
-    problem may take 2 times this limit, and an evaluation problem 12 times."""
+    problem may take 2 times this limit, and generating an evaluation problem 12 times."""
     sandbox_verifiers: bool = True
     """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes, without imported `task_modules`."""
+    """Limit for the address space of a worker process, in megabytes. Imported `task_modules` do not count."""
 
     @property
     def generators(self) -> int:

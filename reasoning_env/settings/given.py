@@ -100,7 +100,7 @@ def read_none(value: object, field: FieldInfo, words: Collection[str] = ("none",
 
 
 def _read_whole_number(value: object, field: FieldInfo) -> object:
-    """Convert "1e6", which pydantic refuses, to 1000000 for settings that are whole numbers; else return `value`."""
+    """Convert strings such as "1e6" to integers for settings that are whole numbers; pydantic refuses the strings."""
     if isinstance(value, str) and int in _alternatives(field) and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value):
         number = float(value)
         return int(number) if number.is_integer() else value
@@ -227,7 +227,7 @@ def parse_mapping(value: object) -> object:
 
 
 def parse_options(value: object) -> object:
-    """Parse as `parse_mapping` does. In a string `name=value`, the value is parsed as YAML: `false` is a boolean."""
+    """Parse options like `parse_mapping`. In a string `name=value`, parse the value as YAML: `false` is a boolean."""
     parsed = parse_mapping(value)
     if isinstance(value, str) and isinstance(parsed, dict):
         return {name: load_yaml(text) if isinstance(text, str) else text for name, text in parsed.items()}

@@ -18,7 +18,8 @@ class Removed:
     """A setting that was removed.
 
     - `instead` is the advice; settings in braces are shown by the name that the user knows.
-    - `was` is the value that the program now always uses. A stored state with this value counts as unchanged.
+    - `was` is the value that matches the program's present behaviour. A stored state with this value counts as
+      unchanged.
     - `now` converts a stored value into the present settings.
     """
 

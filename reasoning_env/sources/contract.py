@@ -28,7 +28,7 @@ from ..runtime.text import error_text
 class SourceTask:
     """A task of a source.
 
-    - `release` identifies the version of the task in references; it must not contain a colon.
+    - In references, `release` identifies the version of the task; it must not contain a colon.
     - `has_levels` is whether a level changes the task's problems.
     - `left_out` is why training excludes the task by default; "" for all other tasks. For reasoning-gym's tasks it is
       always "", because their declarations contain the reason.
@@ -63,8 +63,9 @@ class Generated:
 class Answers(Protocol):
     """Scores answers to one problem.
 
-    A scorer may have two more attributes, which are copied into the verdict on the last answer: `frames`, the names of
-    the formatting that was removed from the answer, and `parts`, further numbers by name.
+    An object may have two more attributes about the answer that it scored last: `frames`, the names of the formatting
+    that was removed from the answer, and `parts`, numbers that explain the score, by name. Both are copied into the
+    answer's verdict.
     """
 
     def score(self, answer: str) -> float:
@@ -78,7 +79,10 @@ class Source(ABC):
     @property
     @abstractmethod
     def tasks(self) -> Mapping[str, SourceTask]:
-        """The tasks by name: CATEGORY/NAME, or NAME for reasoning-gym, without colons, commas, spaces or wildcards."""
+        """The tasks by name: CATEGORY/NAME, or NAME for reasoning-gym.
+
+        Names have no colons, commas, spaces or wildcards.
+        """
 
     @abstractmethod
     def generate(self, request: ProblemRequest) -> Generated:
@@ -116,5 +120,5 @@ class Source(ABC):
         return None
 
     def describe(self, task: str) -> Mapping[str, Mapping[str, object]]:
-        """Map a task's parameters to their `default` and, if levels change the value, `levels` (values by level)."""
+        """Return for each parameter its `default` and, if levels change the value, `levels` (values by level)."""
         return {}

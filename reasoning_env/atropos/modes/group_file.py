@@ -78,7 +78,7 @@ def open_groups(
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:
-    """Yield the path, then the path with _1, _2, _3 ... after its name, as Atropos numbers files."""
+    """Yield the path, then the path with _1, _2, _3 ... before the suffix. Atropos names files in the same way."""
     yield path
     yield from (path.with_stem(f"{path.stem}_{number}") for number in count(1))
 

@@ -19,13 +19,13 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """Behaviour that depends on the command. The defaults suit commands that a user waits for, such as `process`."""
+    """Behaviour that depends on the command. This class suits commands that a user waits for, such as `process`."""
 
     name: str
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """Least value of `outage_s`, in seconds, while servers are unreachable or busy; None for no minimum."""
+    """Minimum for `outage_s`, in seconds, while servers are unreachable or busy; None for no minimum."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""

@@ -83,7 +83,7 @@ class Process(Mode):
         return self._file.path if self._file is not None and self._file.keys else None
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
-        """Print the table of tasks and the path of the file."""
+        """Print the table of tasks and the path of the file of groups."""
         super().print_summary(metrics)
         file = self._file
         if file is None or not file.keys:
@@ -199,7 +199,7 @@ def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Se
 
 
 def _lines_path(path: Path) -> Path:
-    """Return the file to append to. Parquet cannot be appended to, so a .jsonl file beside it collects the groups."""
+    """Return the file to append to: for Parquet, which cannot be appended to, a .jsonl file with the same name."""
     return path.with_suffix(JSON_LINES) if path.suffix == PARQUET else path
 
 

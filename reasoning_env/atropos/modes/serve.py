@@ -1,7 +1,8 @@
 """The command `serve`: a loop like BaseEnv's, without the five seconds of sleep at the start.
 
 The loop calls BaseEnv's hooks (`get_status`, `env_step_checks`, `add_train_workers`), which a subclass can override.
-`worker_timeout` limits requests for completions. BaseEnv's loop would cancel the worker instead and lose the problem.
+`worker_timeout` limits the time of a request for completions. BaseEnv's loop would cancel the whole asyncio task that
+collects the group, and lose the problem.
 """
 
 from __future__ import annotations

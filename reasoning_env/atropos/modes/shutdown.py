@@ -62,7 +62,7 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
 
 
 async def finish_in_flight(groups: Collection[asyncio.Task[object]], *, outage_s: Callable[[], float]) -> None:
-    """Wait up to SHUTDOWN_GRACE_S for groups in flight; stop earlier if inference has failed for a second.
+    """Wait up to SHUTDOWN_GRACE_S for groups in flight, or until inference has failed for 1 s.
 
     `outage_s` returns for how long inference has failed, in seconds.
     """

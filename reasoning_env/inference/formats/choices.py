@@ -40,7 +40,7 @@ KNOWN_FINISH_REASONS = frozenset(" ".join(ENDING_WORDS.values()).split())
 MAX_NAME_CHARACTERS = 200
 """A model's name is cut after this many characters."""
 THINKING = ("reasoning_content", "reasoning")
-"""Fields of a reply with thinking. vLLM, SGLang and DeepSeek use the first; newer vLLM and others use the second."""
+"""Fields with the thinking of a reply. vLLM, SGLang and DeepSeek use the first; newer vLLM and others, the second."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ Logprobs = npt.NDArray[np.float64]
 Body = bytes | bytearray | mmap
 """The bytes of a reply. Use only `find` on it, because mapped memory has no `startswith` and no `in`."""
 Numbers = Generator[None, None, tuple[TokenIds, Logprobs]]
-"""A generator that reads a piece of a completion at each step, and returns token ids and log-probabilities."""
+"""A generator that reads a piece of a completion at each step, and finally returns token ids and log-probabilities."""
 
 _NUMBERS = b"0123456789+-.eE"
 JSON_BLANKS = b" \t\r\n"
@@ -44,7 +44,7 @@ NO_IDS = msgspec.Raw(b"null")
 REPLY_PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop. Reading them takes about a millisecond."""
 REPLY_STALL_S = 10.0
-"""Seconds without data after which a reply is given up. Servers send all completions at once, without long pauses."""
+"""Seconds without data after which a reply is given up. Servers send a whole reply without long pauses."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class TokenFormat(ReplyFormat):
     - `request`: makes the body of a request from the prompt's tokens, the model's name and OpenAI's parameters.
     - `cut`: splits a reply into completions.
     - `read`: returns a generator that reads a completion's token ids and log-probabilities in several steps.
-    - `request_for_text`: from a text and the model's name, makes the body of a request for one token after the text.
+    - `request_for_text`: makes the body of a request for one token after a text, from the text and the model's name.
     - `prompt_of`: reads the text's tokens, or only their number, from the reply to `request_for_text`; None if missing.
     - `model_of`: returns the model's name in the reply; "" if the reply has no name.
     """

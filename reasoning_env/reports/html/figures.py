@@ -31,7 +31,7 @@ from ...records import Ending
 
 OTHER = "other"
 PAGE_OUTCOMES = (*OUTCOMES, OTHER)
-"""The outcomes of completions, and OTHER for outcomes of a later version."""
+"""The outcomes of completions, and OTHER for outcomes that only later versions of this package know."""
 
 
 class Means(TypedDict):
@@ -91,8 +91,8 @@ FigureCurve = dict[str, object]
 A point averages groups that are consecutive in the stream of problems.
 
 - `groups`: the number of groups of a point
-- `problem`, `step`, `time`: the mean position of each point on an axis; None instead of the list if a position is
-  unknown. Times are seconds since the first group of the run.
+- `problem`, `step`, `time`: the position of each point on an axis, averaged over the point's groups; None instead of
+  the list if a position is unknown. Times are seconds since the first group of the run.
 - each name in CURVES: the mean over the groups of a point; None if unknown
 - `outcomes`: maps the position of an outcome in PAGE_OUTCOMES to the number of rollouts at each point
 """
@@ -116,7 +116,7 @@ class TimelineData(TypedDict):
 
 
 class Lengths(TypedDict):
-    """Numbers of rollouts by length. Each bin is [shortest length, number right, number partial, number wrong]."""
+    """Numbers of rollouts by length. Each bin is [lower bound, number right, number partial, number wrong]."""
 
     unit: str
     bins: list[list[int]]
@@ -297,7 +297,7 @@ class Figures:
         return list(outcome_remarks(shares, "max_token_length").values())
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group. If a group has no rollouts, all of its completions failed."""
+        """Count a group. Without rollouts, the group only has failed completions to count."""
         self.tasks[group.item_id].add(group)
         if group.item_id not in self.modules and group.reference is not None:
             self.modules[group.item_id] = module_of(group.reference)

@@ -174,8 +174,8 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
     """Return a Series for each training. Rename its evaluations to the training's name and the step.
 
-    Trainings are named after their models. If two trainings have the same model, all are named after the ends of their
-    folders' paths instead. If two folders are equal too, a number follows each model's name.
+    Trainings are named after their models. If two trainings have the same model, all trainings are named after the ends
+    of their folders' paths. If two trainings have the same folder too, all get their model's name and a number.
     """
     numbers = {id(run): number for number, run in enumerate(runs)}
     found = find_series(runs)
