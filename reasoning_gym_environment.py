@@ -216,7 +216,7 @@ class ReasoningGymEnv(BaseEnv):
             steps = self.config.total_steps = registration.num_steps
             if steps < 1:
                 raise core.ConfigError(
-                    f"env.total_steps is -1 (use the trainer's number), but the trainer registered {steps} steps",
+                    f"env.total_steps is -1 (as many as the trainer), but the trainer registered {steps} steps",
                     remedy="set {env.total_steps}",
                 )
         await asyncio.to_thread(self._open_checkpoints)

@@ -31,9 +31,9 @@ SCORE_ROUNDING = 1e-6
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
-    "a file through sympy's parser": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
-    "a folder through a YAML loader": f"!!python/object/apply:os.mkdir ['{CANARY}']",
-    "a folder through pickle": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
+    "a file that sympy's parser opens": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "a folder that a YAML loader creates": f"!!python/object/apply:os.mkdir ['{CANARY}']",
+    "a folder that pickle creates": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
     "a socket": "__import__('socket').socket()",
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",

@@ -208,7 +208,7 @@ def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] =
     `left_out` are the tasks that training excludes. For them, a high score without reasoning has low severity.
     """
     if not audit.items:
-        cause = audit.failures[0] if audit.failures else "every problem was rejected"
+        cause = audit.failures[0] if audit.failures else "no problem was generated or scored"
         return [reporter.finding(Defect.NO_PROBLEM, cause)]
     return [
         *_reference_answer_findings(audit, reporter),
@@ -260,7 +260,7 @@ def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
     for pair in HEDGES:
         # If even a changed right answer scores as high, the verifier gives partial credit, and a pair shows no defect.
         if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):
-            detail = f"{str(pair[0])!r} and {str(pair[1])!r} each earn as much as the right answer alone"
+            detail = f"{str(pair[0])!r} and {str(pair[1])!r} each earn as much as the bare right answer"
             yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)
 
 

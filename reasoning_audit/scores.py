@@ -165,7 +165,7 @@ class TaskAudit:
                 faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
                 faults[Probe.PERTURBED] = (
-                    f"on average, changed answers earn {perturbed:.2f}, right answers {oracle:.2f}"
+                    f"right answers earn {oracle:.2f} on average, but {perturbed:.2f} after a change"
                 )
         return faults
 

@@ -37,7 +37,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     audits, findings = run_to_end(lambda: _audit(session, workers, options))
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
-        cause = failures[0] if failures else "every problem was rejected"
+        cause = failures[0] if failures else "no problem was generated or scored"
         fault = f"no problem could be audited (tried: {len(audits)} pairs of task and level); the first error: {cause}"
         raise WorkerError(fault, remedy="remove the cause of this error, then audit again")
     return make_report(

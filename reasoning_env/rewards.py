@@ -196,7 +196,7 @@ def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_to
 def check_subject(subject: object) -> None:
     """Raise ConfigError unless the argument is a problem, a reference (a string), or a row (a mapping)."""
     if not isinstance(subject, (Problem, str, Mapping)):
-        expected = "must be a Problem, the reference of a problem, or a row"
+        expected = "must be a Problem, a problem's reference (a string) or a row (a mapping)"
         raise ConfigError(expected, setting="subject", got=short(subject))
 
 

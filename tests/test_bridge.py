@@ -147,7 +147,7 @@ def test_completions_of_wrong_type_raise(bridge: Bridge, completions: Any, text:
 
 @pytest.mark.parametrize("problem", [None, 7])
 def test_judging_none_or_a_number_raises(bridge: Bridge, problem: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^subject: must be a Problem, the reference of a problem, or a row; got "):
+    with pytest.raises(ConfigError, match=r"^subject: must be a Problem, a problem's reference .*; got "):
         bridge.judge(problem, [WRONG])
 
 

@@ -312,8 +312,7 @@ async def test_user_task_that_ignores_the_seed_causes_a_warning(
 ) -> None:
     await check_own_tasks(["unseeded", "drawsglobally"], {}, other.pool)
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warning.startswith("each of these tasks makes different problems from the same seed")
-    assert warning.endswith("for random numbers: unseeded")
+    assert warning.startswith("these tasks can make different problems from the same seed: unseeded; ")
 
 
 async def test_user_module_that_exits_raises_a_one_line_error(tmp_path: Path) -> None:

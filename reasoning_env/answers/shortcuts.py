@@ -34,7 +34,7 @@ def copies(problem_text: str) -> dict[str, str]:
     parts = {"the last line": lines[-1] if lines else ""}
     after = COLON.split(text)[-1].strip() if COLON.search(text) else ""
     parts["the text after the last colon"] = after
-    parts["the line after the last colon"] = after.partition("\n")[0].strip()
+    parts["the first line after the last colon"] = after.partition("\n")[0].strip()
     parts["the paragraph after the last colon"] = re.split(r"\n\s*\n", after)[0].strip()
     for name, pattern in (("the last list", BRACKETED), ("the last list of lists", NESTED)):
         parts[name] = _last(pattern.findall(text))

@@ -177,7 +177,7 @@ def explain_construction(error: Exception, config: ReasoningGymEnvConfig, slurm:
         return ConfigError(str(error))
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     return ConfigError(
-        f"Atropos could not create the environment, most likely because it cannot load a tokenizer ({reason})",
+        f"Atropos could not create the environment, most likely because no tokenizer could be loaded ({reason})",
         remedy=f"set {{env.tokenizer_name}} (now {config.tokenizer_name!r}) and {{openai.tokenizer_name}} to a folder, "
         "or to a name on the Hugging Face hub",
     )

@@ -102,7 +102,7 @@ class DeliveryQueue:
                 number = await self._session.clear_to_send()
                 sent = not batch or await self._send(batch, number)
             except Exception:  # if this task ended, no group would be delivered any more
-                logger.exception("sending groups failed unexpectedly; trying again")
+                logger.exception("groups could not be sent because of an unexpected error; trying again")
                 sent = False
             if sent:
                 waits = pauses()

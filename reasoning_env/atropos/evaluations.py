@@ -55,7 +55,7 @@ class ModelEvaluations:
         try:
             return await self._evaluate(step, bar=bar)
         except ReasoningEnvError as error:
-            logger.error("the evaluation failed, and training continues: %s", error)
+            logger.error("the evaluation failed (%s); training continues", error)
             return None
 
     async def _evaluate(self, step: int | None, *, bar: bool) -> dict[str, float]:

@@ -95,13 +95,13 @@ RUN: Sequence[Metric[Run]] = (
     Metric(
         "inference/outage_s",
         Kind.NOW,
-        "seconds for which all inference requests have failed; 0 while they succeed",
+        "seconds for which all inference requests have failed; 0 after a success",
         lambda run: run.inference.outage_s,
     ),
     Metric(
         "inference/ended/WORD",
         Kind.COUNT,
-        "groups dropped because of an aborted completion, by `finish_reason`; `other`: all reasons after the first 32",
+        "groups dropped because of an aborted completion, per `finish_reason`; `other`: all reasons after the first 32",
         lambda run: run.inference.ended,
     ),
 )

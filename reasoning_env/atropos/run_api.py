@@ -286,7 +286,7 @@ class RunApiSession:
                     self._waiting.over(WORKING)
                     return status
                 self._waiting.note(
-                    f"environment {self.registration.env_id} has just registered, but run-api has no state for it; "
+                    f"environment {self.registration.env_id} has just registered, but run-api has no status for it; "
                     "probably all environments have an inference_weight of 0; set inference_weight above 0 in at "
                     f"least one environment (this environment has {self._entry['weight']:.3g})"
                 )

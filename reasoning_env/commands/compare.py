@@ -48,7 +48,7 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
     for comparison in comparisons:
         _print(comparison)
     print("""\
-BETTER, WORSE: number of problems on which the second evaluation scores higher or lower
+BETTER, WORSE: number of problems on which SECOND scores higher or lower than FIRST
 FROM, TO: 95 % interval of the change
 P: p-value of the change, by a paired permutation test over the problems of the row. If P is below 0.05, the interval
    excludes 0. Without any real difference, about 5 of 100 tasks have P below 0.05.""")
@@ -88,14 +88,14 @@ def _print(comparison: Comparison) -> None:
     Table(columns, rows).print()
     if len(tasks) < len(comparison.tasks):
         print(
-            f"\nShown: the {MAX_TASKS} tasks with the largest change, of {len(comparison.tasks)}. For all, use --json "
-            "or redirect the output to a file."
+            f"\nShown: {MAX_TASKS} of {len(comparison.tasks)} tasks, those with the largest change. For all tasks, use "
+            "--json or redirect the output to a file."
         )
     different = comparison.different
     if different:
         more = f" and {len(different) - MAX_TASKS} more" if len(different) > MAX_TASKS else ""
         print(
-            f"\nNot compared, because the evaluations have different problems: {', '.join(different[:MAX_TASKS])}{more}"
+            f"\nNot compared, because these problems are not the same in both: {', '.join(different[:MAX_TASKS])}{more}"
         )
     missing = comparison.unpaired - 2 * len(different)
     if missing:

@@ -299,7 +299,7 @@ def read_request(options: Mapping[str, Any], defaults: Mapping[str, object] | No
         raise ConfigError(
             f"`evaluate` works with one inference server, but the configuration files list {len(file.openai)} servers",
             setting="--config",
-            remedy="use a file with one server, or with the address of a load balancer in front of several",
+            remedy="list only one server, such as a load balancer in front of several servers",
         )
     known = {name: value for name, value in (defaults or {}).items() if name in EvaluateSettings.model_fields}
     settings = merge_settings(EvaluateSettings, file.env, known, of_section("env", options))

@@ -67,7 +67,7 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
     token = judge_token()
     if not token and not is_loopback(options.host):
         raise ConfigError(
-            f"other machines can reach {options.host}, so the server needs a token",
+            f"other machines can reach {options.host}, so the server needs a secret token",
             setting="--host",
             remedy=f"put a token into the environment variable {TOKEN_VARIABLE}",
         )
@@ -105,7 +105,7 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--ray",
         metavar="ADDRESS",
-        help="score on the nodes of this Ray cluster; `auto` finds the cluster of this machine",
+        help="address of a Ray cluster whose nodes score; `auto` finds this machine's cluster",
     )
     parser.add_argument("--log-json", action="store_true", help="log each line as a JSON object")
     parser.add_argument(
@@ -122,7 +122,7 @@ def _add_options(parser: CommandParser) -> None:
         metavar="N",
         help="number of processes that score, on each node (default: half of the cores, at least 2 and at most 8)",
     )
-    group = parser.add_argument_group("your own score function instead of reasoning-gym's tasks")
+    group = parser.add_argument_group("your own score function instead of reasoning-gym's verifiers")
     group.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
@@ -155,7 +155,7 @@ def _refuse_options_of_tasks(options: argparse.Namespace) -> None:
     given = [option for option, value in unused.items() if value]
     if given:
         fault = f"--score cannot be combined with {', '.join(given)}, which are for reasoning-gym's tasks"
-        raise ConfigError(fault, remedy="omit these options, or --score")
+        raise ConfigError(fault, remedy="omit --score, or omit these options")
 
 
 MAX_PORT = 65_535

@@ -95,8 +95,8 @@ def _add_options(parser: CommandParser) -> None:
         "--levels",
         type=_levels,
         metavar="L,L",
-        help="levels of difficulty from 0 to 1, used in turn, or `random` (default: from --config, or the default "
-        "parameters)",
+        help="levels of difficulty from 0 to 1, used in turn, or `random` (default: as in --config, else the "
+        "tasks' default parameters)",
     )
     parser.add_argument("--seed", type=seed, metavar="N", help="seed of the problems (default: from --config, or 42)")
     parser.add_argument(
@@ -105,8 +105,8 @@ def _add_options(parser: CommandParser) -> None:
         type=problem_form,
         default="rows",
         metavar="FORM",
-        help="columns to write. rows: all columns (default); verl: the columns for verl and SkyRL; trl: the columns "
-        "for TRL",
+        help="columns to write: `rows` for all columns (default), `verl` for the columns of verl and SkyRL, `trl` for "
+        "those of TRL",
     )
     parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="write only part K of N; parts share no questions"

@@ -35,7 +35,7 @@ def _report(options: argparse.Namespace, folder: Path) -> int:
     data = collect(runs, program(), options.sample_mb)
     if not data["groups"]:
         causes = "".join(f"; {line}" for line in data["notes"][:3])
-        remedy = "pass folders of dumps or evaluations, or files that `process` wrote"
+        remedy = "pass folders of dumps or evaluations, or output of `process`"
         raise ConfigError(f"found no rollouts in {', '.join(map(str, paths))}{causes}", remedy=remedy)
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
@@ -73,9 +73,8 @@ def _add_options(parser: CommandParser) -> None:
 
 report_command = Command(
     "report",
-    "Write an HTML page about dumps, evaluations and files that `process` wrote: score curves, evaluations by "
-    "step, scores by task and level, reasons for scores, and rollouts to read. The page is one file and needs no "
-    "network.",
+    "Write an HTML page about dumps, evaluations and output of `process`: score curves, evaluations by step, scores by "
+    "task and level, reasons for scores, and rollouts to read. The page is one file and needs no network.",
     _add_options,
     _report,
 )

@@ -32,7 +32,7 @@ def _add_options(parser: CommandParser) -> None:
         metavar="PATH",
         help="files or folders: dumps, evaluations, output of `process`, or another program's rows",
     )
-    parser.add_argument("--json", action="store_true", help="print the changed scores as JSON")
+    parser.add_argument("--json", action="store_true", help="print the changes of scores as JSON")
     parser.add_argument(
         "--out",
         type=Path,
@@ -130,7 +130,7 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
     run_to_end(judge)
     left_out = count_left_out(rescored.left_out)
     if not rescored.groups:
-        remedy = "to score another program's rows, add --out FILE; files that `problems` wrote contain no completions"
+        remedy = "for another program's rows, add --out FILE; output of `problems` has no completions to score"
         raise nothing_found(options.paths[0], "groups", left_out, remedy)
     tables = rescored.tables()
     if options.json:

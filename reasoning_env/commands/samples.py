@@ -254,7 +254,7 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
     head = f"=== {sample.task.name} ({sample.task.category})"
     reason = _reason_left_out(sample.task)
     if reason:
-        head = f"Excluded from training unless you name the task: {reason}\n{head}"
+        head = f"Excluded from training ({reason}) unless you name the task\n{head}"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
     prompt = session.messages(sample.outcome)

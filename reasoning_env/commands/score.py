@@ -62,7 +62,7 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "text",
         metavar="TEXT",
-        help="the whole completion, such as '<think>...</think><answer>5</answer>'; - for standard input",
+        help="the whole completion, such as '<think>...</think><answer>5</answer>'; `-` reads standard input",
     )
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -29,7 +29,7 @@ def _add_options(parser: CommandParser) -> None:
         type=_names_or_reference,
         metavar="NAME",
         help="show samples of these tasks: names, globs (`*_sorting`) or categories (`games`), separated by commas; "
-        "case does not matter. Given a problem's reference, show this problem. Default: a table of all tasks",
+        "case does not matter. A problem's reference shows this problem. Without NAME: a table of all tasks",
     )
     parser.add_argument("--prompt", action="store_true", help="show the whole prompt that the model receives")
     parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: use this system prompt")
@@ -55,8 +55,8 @@ def _add_options(parser: CommandParser) -> None:
         "--samples",
         type=at_least_one,
         metavar="N",
-        help="number of samples per task (default: one; without --level and --prompt, also one at each of the levels "
-        "0, 0.5 and 1)",
+        help="number of samples per task (default: one; if you set neither --level nor --prompt, also one at each of "
+        "the levels 0, 0.5 and 1)",
     )
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

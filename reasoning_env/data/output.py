@@ -87,7 +87,7 @@ def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, An
     except (OSError, ValueError, KeyError, TypeError):
         card_name = printable(card_path(out).name)
         raise ConfigError(
-            f"{printable(str(out))} exists, but this command did not write it: {card_name} is missing or damaged",
+            f"{printable(str(out))} exists, but may be from another command: {card_name} is missing or damaged",
             setting=OUT_OPTION,
             remedy="choose another file, or remove this one",
         ) from None

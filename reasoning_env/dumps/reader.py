@@ -150,7 +150,7 @@ def read_lines(
         what = f"skipped {pluralize(left_out, 'line')}" if read else unread
         on_damage(DumpFormatError(path, None, f"{what}; {first}"))
     if repeated:
-        what = f"skipped {pluralize(repeated, 'repeated group')}; an earlier line or file has the same"
+        what = f"skipped {pluralize(repeated, 'group')} that an earlier line or file already has"
         on_damage(DumpFormatError(path, None, what))
 
 

@@ -94,9 +94,11 @@ class RolloutDumper:
             else:
                 self._dropped += 1
         if room:
-            self._dropping.over("accepting rollouts for dumps again")
+            self._dropping.over("rollouts are no longer dropped")
         else:
-            reason = "the dumps are closed" if self._closing else "too many rollouts wait in memory; check the disk"
+            reason = (
+                "the dump writer is closed" if self._closing else "too many rollouts wait in memory; check the disk"
+            )
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:

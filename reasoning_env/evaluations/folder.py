@@ -145,7 +145,7 @@ class EvaluationFolder:
     def write_results(self, results: Mapping[str, object], *, finished: bool) -> Results:
         """Write a new results.json and return its content; raises OutputError if it cannot be written."""
         document = {"format": FORMAT, "finished": finished, **self._header, **results}
-        kept = f"the samples of {len(self.samples)} of {document['problems']} problems are in {self.path / SAMPLES}"
+        kept = f"{self.path / SAMPLES} has the samples of {len(self.samples)} of {document['problems']} problems"
         with output_errors(self.path / RESULTS, kept):
             replace_file(self.path / RESULTS, [json.dumps(document, indent=1, allow_nan=False).encode()])
         return cast(Results, document)

@@ -79,7 +79,7 @@ def remarks_on(
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym {library.version} is installed; the tasks that changed since the published runs are known "
+            f"reasoning-gym {library.version} is installed; which tasks changed since the published runs is known "
             f"only for version {preset.library}"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):

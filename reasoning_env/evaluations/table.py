@@ -244,7 +244,7 @@ def _print_published(results: Results, overall: SummaryRow, published: Mapping[s
     print()
     print_table([TASK_HEADING, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
-YOURS: your model's scores as in the published runs: the library's verifier scores each completion's last answer
+YOURS: scores of your model; as in the published runs, the library's verifier scores each completion's last answer
 {COMPARABLE}: mean over the tasks without ~ and +; the columns are sorted by this row
 ~  the questions have changed since the published runs    +  only the library's verifier has changed""")
     for model in shown:

@@ -86,7 +86,7 @@ def explain_failure(error: BaseException) -> Failure:
     if retry_after_s is not None:
         description += f"; the server asks to wait {retry_after_s:.0f} s"
     if NO_QUOTA in error_names(cause):
-        kind, remedy = FailureKind.BUSY, "check {openai.api_key}, or your plan with the provider"
+        kind, remedy = FailureKind.BUSY, "check {openai.api_key}, or the quota of your account"
     elif is_overload(cause):
         kind, remedy = _explain_status(HTTPStatus.TOO_MANY_REQUESTS)
     elif isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
@@ -439,7 +439,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
         failed = f"{history.failures_beside_successes} requests of one group failed"
         return ServerError(f"{failed} while requests of other groups succeeded: {said}")
     if limits.tries is not None and history.failures >= limits.tries:
-        return ServerError(f"{limits.tries} requests failed: {said}")
+        return ServerError(f"a group's request failed {limits.tries} times: {said}")
     if limits.tries is not None:
         return 0.0
     pause_s, limit_s = history.pause_s, limits.outage_s

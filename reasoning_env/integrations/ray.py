@@ -110,9 +110,9 @@ class RayJudges:
                 self._busy[judge] -= 1
             self._resting_until[judge] = time.monotonic() + self.REST_S
             logger.warning(
-                "the judge on one node failed, so other nodes are preferred for %g s: %s",
-                self.REST_S,
+                "the judge on one node failed (%s); other nodes are preferred for %g s",
                 str(cause).splitlines()[0],
+                self.REST_S,
             )
         raise ScoringError("the judges on all nodes of the Ray cluster failed; the log has the causes")
 

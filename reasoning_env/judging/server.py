@@ -277,7 +277,7 @@ class JudgeServer:
                 self.metrics.faults += 1
                 pause_s = next(retry_pauses, None)
                 if pause_s is None:
-                    logger.warning("judging a request failed; the client gets status 503 and should retry: %s", error)
+                    logger.warning("judging a request failed (%s); the client gets status 503 and should retry", error)
                     raise Refused(503, str(error), retry_after_s=5) from error
                 await asyncio.sleep(pause_s)
             else:

@@ -26,7 +26,7 @@ class Remark:
 
 
 REMARKS: Mapping[str, Remark] = {
-    TRUNCATED: Remark(0.10, "were cut off without an answer", "raise the limit, {limit}"),
+    TRUNCATED: Remark(0.10, "were cut off without an answer", "raise the token limit: {limit}"),
     HELD_BACK: Remark(
         0.10,
         "have an answer only in the reasoning, which the server returned separately",
@@ -52,7 +52,7 @@ REMARKS: Mapping[str, Remark] = {
     Reason.UNCLOSED_ANSWER.value: Remark(
         0.10,
         "have an answer tag that is not closed",
-        "a stop string may end completions at `</answer>`; configure the server to include the stop string in replies",
+        "perhaps a stop string ends completions at `</answer>`; configure the server to return the stop string too",
     ),
     Reason.REPEATED_ANSWER.value: Remark(
         0.02,
@@ -62,11 +62,13 @@ REMARKS: Mapping[str, Remark] = {
     Reason.SEVERAL_ANSWERS.value: Remark(
         0.10,
         "have several answers",
-        "the model's thinking may contain answers and have an unknown format; set `thinking` to the model's format "
-        "(docs/models.md)",
+        "perhaps the model's thinking has an unknown format and contains answers; set `thinking` to the model's "
+        "format (docs/models.md)",
     ),
     Reason.EMPTY_ANSWER.value: Remark(
-        0.10, "have an empty answer", "the model may copy empty answer tags from the prompt; change `system_prompt`"
+        0.10,
+        "have an empty answer",
+        "perhaps the model copies empty answer tags from the prompt; change `system_prompt`",
     ),
     Reason.TOO_LONG.value: Remark(
         0.10, "have an answer that is too long to be judged", "the model puts its reasoning into the answer tags"
@@ -80,12 +82,12 @@ REMARKS: Mapping[str, Remark] = {
     Reason.TIMEOUT.value: Remark(
         0.02,
         "made the verifier exceed its deadline",
-        "if the answers look harmless, raise `scoring_deadline_s`",
+        "unless the answers look like an attack, raise `scoring_deadline_s`",
     ),
     Reason.OUT_OF_MEMORY.value: Remark(
         0.02,
         "made the verifier exceed its memory limit",
-        "if the answers look harmless, raise `worker_memory_mb`",
+        "unless the answers look like an attack, raise `worker_memory_mb`",
     ),
     Reason.CRASH.value: Remark(
         0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"

@@ -180,7 +180,7 @@ SAMPLER: Sequence[Metric[Mapping[str, TaskReport]]] = (
     Metric(
         "sampler_tasks/TASK/signal_chance",
         Kind.NOW,
-        "estimated chance that the scores in the task's groups differ",
+        "estimated chance that scores of the same group differ",
         lambda tasks: {task: report.signal_chance for task, report in tasks.items()},
     ),
 )

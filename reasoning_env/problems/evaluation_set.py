@@ -145,7 +145,7 @@ class EvaluationSet:
         except GenerationError as error:
             # The next problem waits only for this problem, so this problem must wait for the earlier ones.
             await self._previous(task, number)
-            logger.warning("evaluation problem %d of %s is left out: %s", number, task, error)
+            logger.warning("evaluation problem %d of task %s is left out: %s", number, task, error)
         return None
 
     async def _attempt(self, task: str, number: int, attempt: int) -> Problem | Rejection | None:
@@ -153,7 +153,7 @@ class EvaluationSet:
         try:
             problem = await generate_with_retries(self._generator, self._spec(task, number, attempt), self._deadline_s)
         except GenerationError as error:
-            logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
+            logger.warning("evaluation problem %d of task %s could not be generated: %s", number, task, error)
             raise
         if not self._depends_on_lower(task):
             return problem

@@ -154,7 +154,7 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
         raise ConfigError(
             f"{COMPOSITE} combines the other selected tasks and has no parameters of its own",
             setting="task_params",
-            remedy="select the tasks to combine",
+            remedy="remove these parameters; {tasks} selects the tasks that are combined",
         )
     for task, task_params in params.items():
         for name, value in task_params.items():
@@ -296,8 +296,8 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
     unlike = [task for task, each in zip(tasks, tried, strict=True) if not each.is_repeatable]
     if unlike:
         logger.warning(
-            "each of these tasks makes different problems from the same seed, so references and evaluation sets are "
-            "not reproducible; use only random.Random(self.seed + index) for random numbers: %s",
+            "these tasks can make different problems from the same seed: %s; problem references and evaluation sets "
+            "are not reproducible; draw random numbers only from random.Random(self.seed + index)",
             ", ".join(unlike),
         )
 

@@ -86,9 +86,9 @@ class PresetSet(EvaluationSet):
                 problem = await generate_with_retries(self._generator, self._spec(task, number, 0), self._deadline_s)
             except GenerationError as error:
                 failures.add(error)
-                logger.warning("problem %d of %s is left out: %s", number, task, error)
+                logger.warning("problem %d of task %s is left out: %s", number, task, error)
                 if failures.count == MAX_FAILURES:
-                    logger.warning("the problems of %s that are not generated yet are left out too", task)
+                    logger.warning("after these failures, the remaining problems of task %s are left out", task)
                 return None
             if failures.count < MAX_FAILURES:  # otherwise, the remaining problems are already left out
                 failures.end()

@@ -190,4 +190,4 @@ class Reference:
         cause = "the reference was altered"
         if library != self.library:
             cause = f"the reference was made by {describe_release(self.library)}, but {library} is installed"
-        raise InvalidReferenceError(str(self), f"the problem of this reference now has a different question; {cause}")
+        raise InvalidReferenceError(str(self), f"this reference now gives a different question; {cause}")

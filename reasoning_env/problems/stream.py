@@ -120,7 +120,7 @@ async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: 
         except ClosedError:
             raise
         except WorkerError as error:
-            logger.debug("%s, seed %d: generation failed, next try in %g s: %s", spec.task, spec.seed, pause_s, error)
+            logger.debug("%s, seed %d: generation failed (%s); next try in %g s", spec.task, spec.seed, error, pause_s)
         await asyncio.sleep(pause_s)
     raise AssertionError("unreachable: the loop above never ends")
 
@@ -206,7 +206,7 @@ class Exclusions:
             self._sampler.quarantine(task)
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, MAX_FAILURES, error)
         elif task not in self._logged_tasks:
-            logger.warning("%s failed to make a problem; the next seed is tried: %s", task, error)
+            logger.warning("%s failed to make a problem (%s); trying the next seed", task, error)
         self._logged_tasks.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
@@ -225,21 +225,21 @@ class Exclusions:
         self._unfit[task] += 1
         if not self._any_fits and self._unfit.total() >= MAX_UNFIT:
             raise ConfigError(
-                f"in each of the first {MAX_UNFIT} problems, prompt and expected answer together exceed the limit of "
-                "tokens",
-                remedy="raise the limit of tokens ({max_token_length})",
+                f"in each of the first {MAX_UNFIT} problems, prompt and expected answer together exceed the "
+                "token limit",
+                remedy="raise the token limit ({max_token_length})",
             )
         if self._unfit[task] == 1:
             logger.warning(
-                "problems of %s are replaced if prompt and expected answer together exceed the limit of tokens; to "
-                "train on these problems, raise the limit (max_token_length)",
+                "a problem of %s is replaced if prompt and expected answer together exceed the token limit; to train "
+                "on such problems, raise the limit (max_token_length)",
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
         if level and mostly_unfit and self._sampler.exclude_levels(task, level):
             logger.warning(
-                "no more problems of %s are drawn at level %g or above: most problems at this level exceed the limit "
-                "of tokens (max_token_length) or have answers that are too long",
+                "no more problems of %s are drawn at level %g or above: most problems at this level exceed the token "
+                "limit (max_token_length) or have answers that are too long",
                 task,
                 level,
             )

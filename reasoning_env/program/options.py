@@ -13,9 +13,9 @@ from .parser import CommandParser, program, share
 from .shared_options import add_selection_options
 
 ABOUT = {
-    "serve": "Generate problems, score completions, and send groups to Atropos' trainer API, unless all scores of a "
-    "group are equal. Press Ctrl-C to stop after the current groups, and again to stop at once. To resume, run the "
-    "same command again; this needs a trainer that saves checkpoints.",
+    "serve": "Generate problems, score completions, and send groups whose scores differ to Atropos' trainer API. Press "
+    "Ctrl-C to stop after the current groups, and again to stop at once. To resume, run the same command again; "
+    "this needs a trainer that saves checkpoints.",
     "process": "Sample and score completions, and write each group to a file as a line of JSON. Run the same command "
     "again to finish an incomplete file. `report FILE` makes a web page about the groups.",
     "evaluate": "Score a model on a fixed set of problems, the same on every machine. By default these are 5 problems "
@@ -163,7 +163,7 @@ def _add_server_options(model: OptionGroup) -> None:
     _add_setting(model, "openai.model_name", "NAME", "name of the model on the server", "--model")
 
 
-TASKS_HELP = "names, globs or categories, such as gcd,games (default: all)"
+TASKS_HELP = "tasks, globs or categories, such as gcd,games (default: all)"
 
 
 def _add_training_options(model: OptionGroup, problems: OptionGroup) -> None:
@@ -196,7 +196,7 @@ def _add_evaluation_options(model: OptionGroup, problems: OptionGroup, result: O
     _add_server_options(model)
     _add_setting(model, "env.chat_template", "plain", "for a base model: text completions, no chat template")
     _add_setting(model, "env.eval_temperature", "T", "sampling temperature (default: 0.6)", "--temperature")
-    _add_setting(model, "env.eval_max_completion_tokens", "N", "maximum tokens per completion", "--max-tokens")
+    _add_setting(model, "env.eval_max_completion_tokens", "N", "token limit of each completion", "--max-tokens")
     _add_setting(model, "env.max_eval_workers", "N", "maximum problems in flight (default: 16)", "--concurrency")
     _add_setting(problems, "env.eval_tasks", "NAMES", TASKS_HELP, "--tasks")
     _add_setting(
@@ -247,7 +247,10 @@ def settings_parser(program: str) -> OptionParser:
         "options --env.NAME and --openai.NAME of `serve`, `process` and `evaluate`.",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="list only settings whose name or description has all these words"
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="list only settings whose name and description together have all these words",
     )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--markdown", action="store_true", help="print the settings as Markdown tables")

@@ -122,7 +122,7 @@ class CommandParser(argparse.ArgumentParser):
         if not name.startswith("--"):
             return ConfigError(
                 f"unexpected argument {word!r}",
-                remedy="options begin with --, as in --NAME VALUE; put values with spaces in quotes",
+                remedy="options begin with --, as in --NAME VALUE; quote values that contain spaces",
             )
         remedy = did_you_mean(name, self._option_string_actions) or f"`{self.prog} --help` lists the options"
         return ConfigError(f"there is no option {name}", remedy=remedy)

@@ -106,7 +106,7 @@ def settings_command(
     if options["json"]:
         if words:
             raise ConfigError("--json always prints the schema of all settings", remedy="omit the search words")
-        assert schema is not None, "internal error: no function for the schema was passed"
+        assert schema is not None, "internal error: --json needs the argument `schema`"
         print_json(schema())
         return 0
     sections = _sections(fields)
@@ -130,7 +130,7 @@ def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[st
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
     if not any(matching.values()):
         names = [name for rows in sections.values() for name, *_ in rows]
-        remedy = did_you_mean(words[-1].lower(), names) or "run `settings` without words to list all settings"
+        remedy = did_you_mean(words[-1].lower(), names) or "run `settings` without search words to list all settings"
         raise ConfigError(f"no setting contains {' and '.join(words)} in its name or description", remedy=remedy)
     return {title: rows for title, rows in matching.items() if rows}
 
@@ -141,7 +141,7 @@ def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
     shown = {name for names in SUBJECTS.values() for name in names}
     added = [name for name in fields if name not in shown and name not in OF_ATROPOS]
     if added:
-        sections["Settings of this environment class"] = [_row(name, fields) for name in added]
+        sections["Settings that your environment class adds"] = [_row(name, fields) for name in added]
     further = [(f"env.{name}", setting) for name, setting in OF_ATROPOS.items()]
     further += [(f"openai.{name}", setting) for name, setting in OF_SERVER.items()]
     sections[FURTHER] = [

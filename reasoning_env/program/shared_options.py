@@ -30,7 +30,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         "--keep",
         type=keep,
         metavar="WHICH",
-        help="completions to train on: best, correct, all or pairs",
+        help="training rows: best, correct, all, or pairs (right, wrong)",
     )
     parser.add_argument(
         "--pass-rate",
@@ -137,8 +137,8 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         "--thinking",
         choices=NAMES,
         metavar="FORMAT",
-        help=f"format of the model's thinking, such as `think` or `gpt-oss` (default: {AUTO_FORMAT}, or the value in "
-        "--config); `settings thinking` lists all formats",
+        help=f"format of the model's thinking, such as `think` or `gpt-oss` (default: the value in --config, else "
+        f"{AUTO_FORMAT}); the command `settings thinking` lists all formats",
     )
 
 

@@ -142,7 +142,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table; -1: all."),
     "min_batch_allocation": AtroposSetting("This environment's minimum share of each batch.", ["serve"]),
     "inference_weight": AtroposSetting(
-        "This environment's weight when a trainer's environments share the concurrent requests.", ["serve"]
+        "Weight by which a trainer's environments divide the concurrent requests.", ["serve"]
     ),
     "eval_handling": AtroposSetting(
         "Training during an evaluation: stopped (STOP_TRAIN, default), limited by `eval_limit_ratio` (LIMIT_TRAIN) or "
@@ -150,7 +150,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
         ["serve"],
     ),
     "eval_limit_ratio": AtroposSetting(
-        "With LIMIT_TRAIN, the limit of groups in flight, as a share of the usual limit (default: 0.5).", ["serve"]
+        "Share of the usual groups in flight that LIMIT_TRAIN allows (default: 0.5).", ["serve"]
     ),
     "min_items_sent_before_logging": AtroposSetting("", ["serve"]),
     "thinking_mode": AtroposSetting("Ignored.", []),

@@ -72,7 +72,7 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
         if not of_path:
             raise ConfigError(
                 f"{path} contains no dumps and no evaluation: it has no .jsonl or .jsonl.gz files",
-                remedy="pass a folder of dumps or evaluations, or a file that `process` wrote",
+                remedy="pass a folder of dumps or evaluations, or output of `process`",
             )
         for run in of_path:
             run.files = [file for file in run.files if real_path(file) not in files_seen]

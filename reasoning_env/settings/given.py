@@ -40,7 +40,7 @@ def check_checkout(folder: str | None) -> None:
         raise ConfigError(
             f"{folder} does not contain the package reasoning_gym",
             setting="checkout",
-            remedy="name the folder that contains the folder reasoning_gym",
+            remedy="use the folder that contains the folder reasoning_gym",
         )
 
 

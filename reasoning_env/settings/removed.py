@@ -50,7 +50,9 @@ REMOVED: Mapping[str, Removed] = {
     "eval_generation_deadline_s": Removed(_DEADLINES, 60.0),
     "reference_deadline_s": Removed(_DEADLINES, 5.0),
     "scoring_budget_s": Removed(_DEADLINES),
-    "min_completion_tokens": Removed("remove it; the minimum number of tokens follows from {max_token_length}", 64),
+    "min_completion_tokens": Removed(
+        "remove it; a problem is served if prompt and expected answer fit into {max_token_length}", 64
+    ),
     "exclude_gameable": Removed(
         "remove it; to train on tasks that are excluded by default, name them in {tasks}", True
     ),
@@ -59,8 +61,10 @@ REMOVED: Mapping[str, Removed] = {
         "to evaluate with the parameters of training, set {eval_level} to `training`",
         now=lambda value: {"eval_level": "training"} if value == "training" else {},
     ),
-    "fast_generators": Removed("remove it; fast generators are always used and make the library's problems", True),
-    "stop_after_answer": Removed("remove it; completions end after the answer if {chat_template} is `plain`"),
+    "fast_generators": Removed(
+        "remove it; fast generators are used if they make the same problems as the library", True
+    ),
+    "stop_after_answer": Removed("remove it; only with {chat_template} `plain`, completions end after the answer"),
     "calm_garbage_collector": Removed("remove it; the garbage collector is always tuned", True),
     "metrics_host": Removed("set {metrics_port} to HOST:PORT", "127.0.0.1"),
     "dataset": Removed(f"{_EVALUATION_SET}; select its tasks with {{tasks}} and {{eval_tasks}}"),

@@ -300,8 +300,8 @@ class CheckpointStore:
         if changed and not self._accept_changes:
             raise ConfigError(
                 f"the checkpoint {checkpoint.path} was made with different values of {' and '.join(changed)}",
-                remedy="resume with the same settings, set {env.resume_with_changes}, set another {env.instance}, or "
-                "move the folder away",
+                remedy="either resume with the same settings, set {env.resume_with_changes}, set another "
+                "{env.instance}, or move the folder away",
             )
         logger.info("resuming from %s, which was saved at step %d", checkpoint.path, checkpoint.step)
         return _without_drawn(checkpoint, changed) if changed else checkpoint

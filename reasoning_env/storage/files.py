@@ -342,5 +342,5 @@ def _key_of(line: bytes) -> str:
     # Parse only the key, because the rest may be megabytes of tokens.
     beginning = _KEY.match(line)
     if beginning is None:
-        raise ValueError("the line has no key")
+        raise ValueError("the line does not begin with the field `key`")
     return str(json.loads(beginning[1]))

@@ -49,7 +49,7 @@ COMPLEX_ARITHMETIC = Task(
     ),
 )
 
-ONE_KIND = "each of the library's levels has only one kind of integral, so few different questions"
+ONE_KIND = "each of the library's levels has only one kind of integral, and therefore few different questions"
 
 INVERSES = {"asin": "sine", "atan": "tangent"}
 

@@ -106,7 +106,7 @@ CODEIO = Task(
     reads_clock=True,
     failure=FailureRule(
         (TypeError, ValueError, RecursionError, SystemExit),
-        "the program of the problem exits, or returns an object that JSON cannot represent",
+        "the problem's program exits, or returns an object that JSON cannot represent",
     ),
     rejected=(
         wrong("the question asks for any feasible input, but the verifier accepts only one", _asks_for_any_input),

@@ -172,7 +172,9 @@ KNIGHT_SWAP = Task(
             ((1, 1), (2, 2), (2, 2), (3, 3)),
             "a board with 4 knights per side takes up to 9 s to generate",
         ),
-        FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "a swap of more knights takes more steps"),
+        FieldLevels(
+            ("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "with more knights, a solution has more steps"
+        ),
         FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "with 11 or more nodes, a swap is nearly always possible"),
     ),
     faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),

@@ -38,7 +38,7 @@ CIRCUIT_LOGIC = Task(
     answer=A_NUMBER,
 )
 
-EVERY_STEP = "the library raises all three parameters between its two easiest levels"
+EVERY_STEP = "from its easiest level to the next, the library raises all three parameters at once"
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
@@ -73,7 +73,7 @@ KNIGHTS_KNAVES = Task(
     ),
     rejected=(
         easy(
-            "the number of claims that contain `and` suggests that both people have the same role",
+            "both people have the same role, as the word `and` in both claims or in neither suggests",
             _solved_by_conjunctions,
             served=0.5,
         ),
@@ -121,7 +121,7 @@ LIST_FUNCTIONS = Task(
 )
 
 CONCLUDES = (
-    "few or simple premises have no conclusion that needs several premises; large sets of premises are "
+    "from few or simple premises, no conclusion follows that needs several of them; large sets of premises are "
     "contradictory; a problem with 10 variables takes 0.2 s to generate"
 )
 

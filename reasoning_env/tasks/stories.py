@@ -109,7 +109,7 @@ CALENDAR_ARITHMETIC = Task(
                     "recurring_event_day",
                 ],
             ),
-            "with three kinds of questions, too many ask whether a year is a leap year, and the answer is mostly No",
+            "with three kinds of questions, too many questions ask about leap years, mostly with the answer No",
         ),
     ),
     clarification=Clarification(
@@ -169,7 +169,7 @@ FAMILY_RELATIONSHIPS = Task(
         FieldLevels(
             ("min_family_size", "max_family_size"),
             ((4, 5), (5, 6), (6, 7), (8, 9), (10, 11)),
-            "with three people, counting letters in the question reveals the relation in 43 % of the problems",
+            "with three people, counts of words and letters in the question reveal the relation in 43 % of problems",
         ),
     ),
     rejected=(wrong("the question does not say whether the first person is a man or a woman", _has_unknown_sex),),
@@ -245,7 +245,7 @@ GSM_SYMBOLIC = Task(
     ),
     clarification=Clarification(
         "the question does not say how long a month is, whether a sum is owned or spent, which group of children is "
-        "larger, what a number counts, or whether to subtract or divide probabilities",
+        "larger, what a number counts, or how to compare probabilities",
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
         "By how many percentage points is it more likely",
         _clarify_story,
@@ -378,7 +378,7 @@ TIME_INTERVALS = Task(
     rejected=(wrong("the interval ends before it begins", _ends_before_start),),
     right_answer=_measure_time,
     clarification=Clarification(
-        "the question does not say which of two numbers is the month, or whether to drop seconds or round to a minute",
+        "the question does not say which of two numbers is the month, or whether to drop or round seconds",
         f"{DATES} / {SECONDS}",
         _clarify_times,
     ),

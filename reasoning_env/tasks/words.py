@@ -76,7 +76,7 @@ EMOJI_MYSTERY = Task(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
             ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
-            "the library's text has only 14 sentences of 40 to 50 words, but over 160 sentences for each level here",
+            "the library's text has only 14 sentences of 40 to 50 words; each of these levels has over 160 sentences",
         ),
     ),
     clarification=Clarification(
@@ -148,7 +148,7 @@ ISOMORPHIC_STRINGS = Task(
         FieldLevels(
             ("min_string_length", "max_string_length"),
             ((2, 10), (10, 50), (50, 100), (100, 1000)),
-            "the library makes strings one letter longer if they are not isomorphic; a fixed length reveals the answer",
+            "the library adds a letter if strings are not isomorphic; with a fixed length, this reveals the answer",
         ),
     ),
     options=2,
@@ -172,7 +172,7 @@ LETTER_COUNTING = Task(
     constructor_params=(),
     rejected=(frequent("1", served=0.6),),
     clarification=Clarification(
-        "the question does not say whether capital and small letters are counted alike", CAPITALS, _count_capitals
+        "the question does not say whether to count capital and small letters together", CAPITALS, _count_capitals
     ),
     scores_without_params=True,
     answer=A_NUMBER,
@@ -260,7 +260,7 @@ SENTENCE_REORDERING = Task(
         ),
     ),
     rejected=(
-        wrong("a word occurs twice, and the expected answer puts the copies side by side", _repeats_word),
+        wrong("the expected answer wrongly puts the copies of a repeated word side by side", _repeats_word),
         wrong("a lone punctuation mark or an incomplete sentence makes the word order unclear", _cannot_be_ordered),
     ),
     scores_without_params=True,
@@ -327,7 +327,7 @@ STRING_SPLITTING = Task(
         ),
     ),
     rejected=(
-        wrong("the library stops too early, unless each conversion counts as applying a rule", _stops_at_rule_limit),
+        wrong("the library stops too early if applying a rule means all possible conversions", _stops_at_rule_limit),
     ),
     clarification=added(
         "the question does not say whether an application of a rule is one conversion or all possible conversions",

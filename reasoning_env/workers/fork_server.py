@@ -308,7 +308,9 @@ class ForkServer:
                     self._send_order(ORDER.pack(replaced_pid, role, False), theirs)
                 hello = (await self._first_frame(channel)).header
                 if "error" in hello:
-                    raise WorkerError(f"a new worker cannot enter the sandbox of the first workers: {hello['error']}")
+                    raise WorkerError(
+                        f"a new worker cannot set up the same sandbox as earlier workers: {hello['error']}"
+                    )
                 worker = Worker(hello["pid"], channel, forked_by=self, end=self.end_worker, threaded=self._threaded)
             except DeadlineExceeded:
                 self._answers = False

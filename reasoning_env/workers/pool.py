@@ -216,7 +216,9 @@ class WorkerPool:
         try:
             return replace(problem, reference=str(Reference.of(problem, release)))
         except RecursionError:
-            raise _generation_error(spec, "needs parameters nested too deeply for a problem reference") from None
+            raise _generation_error(
+                spec, "failed: the parameters are nested too deeply for a problem reference"
+            ) from None
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Return a verdict for each answer to a problem, in order. Equal answers are scored once.

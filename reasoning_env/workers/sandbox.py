@@ -101,7 +101,9 @@ class Restrictions:
         """Return what the sandbox allows, to append to a verifier's error; "" if the sandbox is not the cause."""
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
-                return "; a verifier may read only its module, Python's packages and --read paths, and write no file"
+                return (
+                    "; a verifier may read only its module, Python's packages and --read paths, and may write no file"
+                )
             case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
                 return "; a verifier may start no process, open no socket and write no file"
             case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
@@ -293,12 +295,12 @@ def _limits(memory_mb: int) -> Layers:
         # If core dumps go to a program, Linux ignores a limit of 0, but not of 1. For a socket it ignores both.
         "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
         "limit of open files": lambda: _lower(resource.RLIMIT_NOFILE, 64),
-        "limit of file size": lambda: _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * 2**20),
+        "file size limit": lambda: _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * 2**20),
         "memory limit": lambda: _lower(resource.RLIMIT_AS, memory_mb * 2**20),
     }
     if sys.platform.startswith("linux"):
         parent = os.getpid()
-        found["kill signal when the fork server ends"] = lambda: _die_with_parent(parent)
+        found["SIGKILL when the fork server ends"] = lambda: _die_with_parent(parent)
         found["private memory"] = lambda: _prctl(Prctl.SET_DUMPABLE, 0)
     return found
 

@@ -174,7 +174,7 @@ class BatchScorer:
         try:
             header = (await receive_in_cpu_time(worker, WORKER_START_TIMEOUT_S, WORKER_START_TIMEOUT_S)).header
             if "fault" not in header and header.get("ready") is not True:
-                raise ProtocolFault(f"the verifier worker sent a verdict, but was not ready: {str(header)[:200]}")
+                raise ProtocolFault(f"the verifier worker sent a verdict before it was ready: {str(header)[:200]}")
         except DeadlineExceeded:
             raise ScoringError(f"{spec.task}: building the task took more than {WORKER_START_TIMEOUT_S:g} s") from None
         except NoCpuTime as error:

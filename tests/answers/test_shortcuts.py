@@ -29,7 +29,7 @@ def test_shortcut_answers_include_parts_of_the_question() -> None:
     found = copies(QUESTION)
     assert found["the last line"] == "3 4"
     assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
-    assert found["the line after the last colon"] == "1 2"
+    assert found["the first line after the last colon"] == "1 2"
     assert found["the last list"] == "[7, 9]"
     assert found["the last quotation"] == "no"
 

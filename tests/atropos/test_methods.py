@@ -138,7 +138,7 @@ async def test_unusable_completions_are_requested_again(
 
 async def test_replies_without_completions_raise_after_the_last_try(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], []))
-    with pytest.raises(ServerError, match="2 requests failed: UnusableCompletion"):
+    with pytest.raises(ServerError, match="a group's request failed 2 times: UnusableCompletion"):
         await make_client(manager).ask(4, Timeouts(None, outage_s=600.0, tries=2))
     assert [request["n"] for request in manager.requests] == [4, 3, 3]
 

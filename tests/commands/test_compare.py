@@ -120,7 +120,7 @@ def test_compare_command_lists_problems_whose_questions_differ(
     (one,) = compare(first, second)
     assert (one["different"], one["overall"]["problems"], one["overall"]["change"]) == (["codeio 1"], 2, -0.5)
     compare_command([str(first), str(second)], Path())
-    assert "because the evaluations have different problems: codeio 1\n" in capsys.readouterr().out
+    assert "because these problems are not the same in both: codeio 1\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_rescore_command_leaves_out_rollouts_whose_problem_cannot_be_made_again(
         "this installation cannot generate the problem of the row's reference": 3,
     }
     altered, _, broken = (facts["first"] for facts in result["left_out"].values())
-    assert altered.startswith("the problem of this reference now has a different question; ")
+    assert altered.startswith("this reference now gives a different question; ")
     assert altered.endswith("the reference was made by reasoning-gym 1, but 9.9 is installed")
     assert "no such puzzle" in broken
 

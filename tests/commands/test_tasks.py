@@ -122,7 +122,7 @@ def test_tasks_command_raises_with_install_advice_if_transformers_is_missing(
     ("argv", "shown"),
     [
         ([], "\nExcluded from training unless you name the task: generous (it pays everything)\n"),
-        (["generous"], "Excluded from training unless you name the task: it pays everything\n=== generous (games)"),
+        (["generous"], "Excluded from training (it pays everything) unless you name the task\n=== generous (games)"),
         (["generous", "--json"], '"left_out_of_training": "it pays everything"'),
     ],
 )

@@ -199,7 +199,7 @@ async def test_problems_command_does_not_overwrite_a_file_that_lacks_a_metadata_
     write: Write, tmp_path: Path
 ) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
-    with pytest.raises(ConfigError, match=r"this command did not write it: .* is missing"):
+    with pytest.raises(ConfigError, match=r"may be from another command: .* is missing"):
         await write(tmp_path / "a.jsonl", 4)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
 

@@ -87,7 +87,7 @@ def test_log_says_how_many_repeated_dump_lines_were_skipped(tmp_path: Path, capl
     (tmp_path / "b.jsonl").write_bytes(lines[0])  # a line of a different run
     assert indices(stream_groups(tmp_path)) == [1, 2, 1]
     assert [record.getMessage().partition("a.jsonl: ")[2] for record in caplog.records] == [
-        "skipped 2 repeated groups; an earlier line or file has the same"
+        "skipped 2 groups that an earlier line or file already has"
     ]
 
 
@@ -99,7 +99,7 @@ def test_groups_that_occur_in_a_dump_and_in_its_copy_are_read_once(
     (tmp_path / "copy.jsonl").write_bytes(lines.replace(b"\n", b"\r\n"))
     assert indices(stream_groups(tmp_path)) == [1, 2]
     assert [record.getMessage().partition("copy.jsonl: ")[2] for record in caplog.records] == [
-        "skipped 2 repeated groups; an earlier line or file has the same"
+        "skipped 2 groups that an earlier line or file already has"
     ]
 
 

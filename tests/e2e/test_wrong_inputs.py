@@ -67,7 +67,7 @@ TASKS = [
     ),
     (
         "evaluate --checkout folder",
-        "--checkout: folder does not contain the package reasoning_gym; name the folder that",
+        "--checkout: folder does not contain the package reasoning_gym; use the folder that",
     ),
     ("tasks gcd --checkout missing", "--checkout: missing does not contain the package reasoning_gym"),
     ("evaluate --tasks nope", "--tasks: there is no task 'nope' (the command `tasks` lists all"),
@@ -135,7 +135,7 @@ SERVERS = [
         "evaluate --base-url http://127.0.0.1:9/v1",
         "(http://127.0.0.1:9/v1: Connection refused); start the server, or correct",
     ),
-    ("serve --env.tokenizer_name no-such/tokenizer", "it cannot load a tokenizer"),
+    ("serve --env.tokenizer_name no-such/tokenizer", "because no tokenizer could be loaded"),
     (
         f"serve --env.tokenizer_name {TOKENIZER} --env.rollout_server_url http://127.0.0.1:9",
         "run-api did not reply at http",
@@ -180,7 +180,7 @@ FILES = [
     ("serve --config boolean.yaml", "env.seed: must be a whole number; got True"),
     ("process --config key.yaml", "openai.api_key: the environment variable NO_SUCH_KEY is not set"),
     ("serve --config tasks.yaml", "env.tasks: entry 1 must be a string; got 3"),
-    ("process --env.tokenizer_name /nope/tok", "it cannot load a tokenizer"),
+    ("process --env.tokenizer_name /nope/tok", "because no tokenizer could be loaded"),
     (
         "process --env.tokenizer_name folder",
         "--env.tokenizer_name (now 'folder') and openai.tokenizer_name",
@@ -197,7 +197,7 @@ FILES = [
         "serve --config no_server.yaml --config missing.yaml",
         "--config: no_server.yaml: openai: must have at least one server",
     ),
-    ("compare folder", "name at least two evaluations"),
+    ("compare folder", "pass at least two evaluation folders"),
     ("compare missing alsomissing", "missing is not an evaluation folder: missing/results.json: No such file"),
     ("compare folder folder", "folder is not an evaluation folder"),
     ("report missing", "missing cannot be read: No such file or directory"),
@@ -231,7 +231,10 @@ FILES = [
     ("rescore empty --out a.jsonl --max-per-problem 2", "--max-per-problem needs --keep"),
     ("rescore empty --keep correct", "--keep needs --out"),
     ("rescore empty --out /proc/a.jsonl", "--out: /proc cannot be written to"),
-    ("score gcd two words", "unexpected argument 'words'; options begin with --, as in --NAME VALUE; put values with"),
+    (
+        "score gcd two words",
+        "unexpected argument 'words'; options begin with --, as in --NAME VALUE; quote values that",
+    ),
 ]
 
 

@@ -181,6 +181,6 @@ def test_error_about_a_full_disk_says_how_many_problems_are_saved(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    said = r"results\.json cannot be written \(No space left on device\); the samples of 1 of 3 problems are in .*;"
+    said = r"results\.json cannot be written \(No space left on device\); .* has the samples of 1 of 3 problems;"
     with pytest.raises(OutputError, match=said):
         folder.write_results(UNFINISHED, finished=False)

@@ -54,7 +54,7 @@ def test_results_table_mentions_missing_answers_only_if_they_are_frequent() -> N
 
 def test_note_on_truncated_completions_names_the_limit_and_its_option() -> None:
     [remark] = remarks_of(reasons={"truncated": 0.1})
-    assert remark.startswith("10% of completions were cut off without an answer: raise the limit")
+    assert remark.startswith("10% of completions were cut off without an answer: raise the token limit")
     assert remark.endswith("2,048 tokens for prompt and completion together (--max-tokens)")
 
 

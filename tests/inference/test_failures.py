@@ -164,7 +164,7 @@ def history(**fields: Any) -> History:
         ),
         (TIMED_OUT, history(), PATIENT, 0.5),
         (ABSENT, history(failures=2), TESTING, 0.0),
-        (ABSENT, history(failures=3), TESTING, "3 requests failed: gone"),
+        (ABSENT, history(failures=3), TESTING, "a group's request failed 3 times: gone"),
         (REFUSED, history(successes=1), PATIENT, r"refuses requests \(refused\); check it"),
         (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
     ],

@@ -248,7 +248,7 @@ JSON = {"Content-Type": "application/json"}
         ((429, "", {"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"}), "429 Too Many Requests; .* asks to wait 3600 s"),
         (
             (429, json.dumps({"error": {"message": "No credit", "code": "insufficient_quota"}}), {}),
-            r"it refuses POST .*429 No credit\); check openai.api_key, or your plan",
+            r"it refuses POST .*429 No credit\); check openai.api_key, or the quota",
         ),
         ((503, "", {}), r"StatusError: 503 Service Unavailable\); wait until the server has loaded its model"),
         ((529, refusal("Overloaded"), {}), "StatusError: 529 Overloaded"),

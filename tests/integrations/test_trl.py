@@ -108,7 +108,7 @@ def test_truncation_warning_names_max_completion_length(
 ) -> None:
     make_trainer(TrlEnvironment(bridge), tmp_path, 8).train()
     [remark] = [message for message in caplog.messages if "were cut off without an answer" in message]
-    assert "raise the limit, max_completion_length of GRPOConfig, which is 16" in remark
+    assert "raise the token limit: max_completion_length of GRPOConfig, which is 16" in remark
     assert not any("have no answer tags" in message for message in caplog.messages)
 
 

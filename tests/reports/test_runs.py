@@ -85,10 +85,10 @@ def test_report_counts_a_copied_dump_once(tmp_path: Path) -> None:
     write(dump, *lines, lines[0])
     data = report(dump, dump.parent, copy)
     assert [(run["name"], run["groups"]) for run in data["runs"]] == [("run/a.jsonl", 3)]
-    reason = "an earlier line or file has the same"
+    reason = "that an earlier line or file already has"
     assert data["notes"] == [
-        f"{dump}: skipped 1 repeated group; {reason}",
-        f"{copy}: skipped 3 repeated groups; {reason}",
+        f"{dump}: skipped 1 group {reason}",
+        f"{copy}: skipped 3 groups {reason}",
     ]
 
 

@@ -194,12 +194,12 @@ SYSTEM_CALLS = {
     "process limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NPROC"),
     SECCOMP: ("", "_prctl", "sandbox.Prctl.SET_SECCOMP"),
     "no_new_privs": ("", "_prctl", "sandbox.Prctl.SET_NO_NEW_PRIVS"),
-    "kill signal when the fork server ends": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
+    "SIGKILL when the fork server ends": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
     "private memory": ("", "_prctl", "sandbox.Prctl.SET_DUMPABLE"),
     LANDLOCK: ("", "_landlock_call", "sandbox.Landlock.RESTRICT_SELF"),
     "memory limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_AS"),
     "limit of open files": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NOFILE"),
-    "limit of file size": (".resource", "setrlimit", "sandbox.resource.RLIMIT_FSIZE"),
+    "file size limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_FSIZE"),
     "no core dumps": (".resource", "setrlimit", "sandbox.resource.RLIMIT_CORE"),
 }
 """The call that applies each layer: its module, its name and its first argument."""
@@ -240,7 +240,7 @@ async def test_worker_that_cannot_apply_a_sandbox_layer_does_not_start(failing: 
     problem = await make(pool, seed=3)
     (failing.package / layer).touch()
     kill(pool.worker_pids[1:])
-    with pytest.raises(WorkerError, match=f"a new worker cannot enter .*: {layer}: No memory"):
+    with pytest.raises(WorkerError, match=f"a new worker cannot set up .*: {layer}: No memory"):
         await pool.score(problem, ["3"])
     (failing.package / layer).unlink()
     await until(lambda: len(pool.worker_pids) == 2)

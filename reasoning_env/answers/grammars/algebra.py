@@ -138,7 +138,7 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     powers = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
     general_powers = sum(not isinstance(power.right, ast.Constant) for power in powers)
     if len(_calls(tree)) + general_powers > MAX_CALLS:
-        raise ExpressionError(f"the answer has more than {MAX_CALLS} function calls and variable exponents")
+        raise ExpressionError(f"the answer has more than {MAX_CALLS} function calls and variable exponents in total")
     drawn = random.Random(answer)  # seeded, so that the same answer always gets the same score
     _check_calls(tree, variable, drawn)
     for power in powers:

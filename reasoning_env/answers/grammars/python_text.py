@@ -136,7 +136,7 @@ class Calculation:
     def function(self, node: ast.expr) -> Callable[..., Any]:
         """Return the called function. Raises ExpressionError for unsupported code, TypeError if a value is called."""
         if not isinstance(node, ast.Name):
-            raise ExpressionError("only functions that are called by name are supported")
+            raise ExpressionError("a function must be called by its name, as in f(x)")
         called = self.named(node.id)
         if not callable(called):
             raise TypeError(f"{type(called).__name__} is not callable")

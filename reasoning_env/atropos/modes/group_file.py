@@ -128,4 +128,6 @@ def _make(path: Path) -> LineFile:
 def _log_error(written: Future[None]) -> None:
     error = written.exception()
     if error is not None:
-        logger.error("could not write the copy of a sent group, so the file lacks this group: %s", error_text(error))
+        logger.error(
+            "a sent group is missing in the file, because its copy could not be written: %s", error_text(error)
+        )

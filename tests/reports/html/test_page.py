@@ -73,7 +73,7 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
         write(tmp_path / name / "a.jsonl", group(rollout(0.0, reason=reason, answer=None)))
     data = report(tmp_path / "a", tmp_path / "b")
     [note] = data["notes"]
-    assert "100% of completions have several answers: the model's thinking may contain" in note
+    assert "100% of completions have several answers: perhaps the model's thinking" in note
 
 
 @pytest.mark.parametrize(

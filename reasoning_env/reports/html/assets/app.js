@@ -619,7 +619,7 @@ function differencesCard({ a, b, settings, different, unpaired }) {
   const left = unpaired - 2 * different.length;
   const lines = [
     settings.length && [h("b", {}, `Settings that differ (${REPORT.runs[a].name}, then ${REPORT.runs[b].name})`), h("ul", {}, settings.map((line) => h("li", {}, line)))],
-    different.length && h("p", {}, h("b", {}, "Not compared, because the evaluations have different problems: "), truncate(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${formatCount(different.length - 20)} more`),
+    different.length && h("p", {}, h("b", {}, "Not compared, because these problems are not the same in both: "), truncate(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${formatCount(different.length - 20)} more`),
     left && h("p", {}, `Not compared: ${countWithNoun(left, "problem")} with a score in only one evaluation.`),
   ].filter(Boolean);
   const facts = [a, b].map((run) => new Map(REPORT.runs[run].facts));
