@@ -141,7 +141,7 @@ def test_lowest_layer_of_the_architecture_page_imports_nothing_of_the_package(
     assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
-def test_packages_problems_and_rewards_and_dumps_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
+def test_the_packages_problems_rewards_and_dumps_do_not_import_each_other(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
@@ -223,7 +223,7 @@ def test_modules_listed_as_public_exist() -> None:
 
 
 @pytest.mark.parametrize("folder", ["reasoning_audit", "examples", "hub", "learn"])
-def test_folders_outside_the_core_import_only_its_public_names(folder: str) -> None:
+def test_other_folders_import_only_public_names_of_the_core(folder: str) -> None:
     ours = {
         (path.name, ".".join(name[1:]))
         for path in (ROOT / folder).rglob("*.py")
@@ -275,7 +275,7 @@ def test_development_page_names_existing_files() -> None:
     assert all((ROOT / name).parent.is_dir() for name in named if "NAME" in name)
 
 
-def test_public_names_are_defined_in_one_module_only() -> None:
+def test_each_public_name_is_defined_in_only_one_module() -> None:
     """The modules of faster generators are exempt, because they copy names of the library."""
     places: dict[str, list[str]] = {}
     for path in sources("reasoning_env", "reasoning_audit"):

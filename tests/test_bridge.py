@@ -204,7 +204,7 @@ def test_bridge_judges_completions_for_many_threads_at_once(bridge: Bridge) -> N
 @pytest.mark.parametrize(
     "error", [ScoringError("a worker died"), GenerationError("not in time"), WorkerError("none is alive")]
 )
-def test_bridge_returns_none_as_verdict_after_an_infrastructure_error(
+def test_completion_gets_no_verdict_after_an_infrastructure_error(
     bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))

@@ -21,7 +21,7 @@ PACKAGES = {"pydantic", "yaml", "numpy", "mpmath", "msgspec", "typing_extensions
 IMPORTED_AS = {"PyYAML": "yaml"}
 
 
-def test_number_of_lines_that_session_and_bridge_import_is_limited() -> None:
+def test_session_and_bridge_import_a_limited_number_of_code_lines() -> None:
     lines = {path: len(path.read_text().splitlines()) for path in kernel()}
     assert sum(lines.values()) <= MAX_LINES, "\n".join(sorted(path.as_posix() for path in lines))
 

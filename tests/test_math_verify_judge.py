@@ -11,7 +11,7 @@ from examples import math_verify_judge
 pytestmark = pytest.mark.slow
 
 
-async def test_math_verify_example_stops_an_answer_check_that_hangs(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_example_with_math_verify_stops_a_hanging_answer_check(capsys: pytest.CaptureFixture[str]) -> None:
     await math_verify_judge.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [
@@ -23,6 +23,6 @@ async def test_math_verify_example_stops_an_answer_check_that_hangs(capsys: pyte
     ]
 
 
-def test_math_verify_example_raises_on_an_unparsable_answer() -> None:
+def test_example_with_math_verify_raises_on_an_unparsable_answer() -> None:
     with pytest.raises(ValueError, match="the row's answer '' cannot be parsed"):
         math_verify_judge.score("It is 1", "")

@@ -324,7 +324,7 @@ async def test_user_module_that_exits_raises_a_one_line_error(tmp_path: Path) ->
     assert str(raised.value) == line
 
 
-async def test_error_of_a_hanging_import_names_the_user_module(
+async def test_error_about_a_hanging_import_contains_the_module_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first wait times out with the name of the module. The second ends when the warning is logged."""

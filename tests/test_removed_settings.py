@@ -55,7 +55,5 @@ def test_setting_that_no_longer_has_an_effect_logs_a_warning(name: str, caplog: 
         ({"eval_params": "library"}, {"eval_level": None}, []),
     ],
 )
-def test_renamed_setting_in_a_stored_state_is_matched_by_its_new_name(
-    stored: Any, now: Any, changed: list[str]
-) -> None:
+def test_stored_settings_are_compared_under_their_new_names(stored: Any, now: Any, changed: list[str]) -> None:
     assert changed_settings(stored, now) == changed

@@ -81,7 +81,7 @@ def test_answer_between_tags_is_extracted(text: str, answer: str) -> None:
         ("<answer> \n\t\u3000</answer>", Reason.EMPTY_ANSWER),
     ],
 )
-def test_extraction_from_a_text_without_answer_gives_the_reason(text: str, reason: Reason) -> None:
+def test_extraction_says_why_a_text_has_no_answer(text: str, reason: Reason) -> None:
     assert extract_answer(text, LIMIT) == without_answer(reason)
 
 
@@ -215,9 +215,7 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["short text on the loop", "long text in a thread"])
-async def test_score_texts_function_returns_verdicts_in_the_order_of_completions(
-    padding: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_verdicts_are_returned_in_the_order_of_completions(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)
     texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]
     texts = [f"{'.' * padding}</think>{text}" for text in texts]
@@ -332,7 +330,7 @@ def test_length_penalty_counts_prompt_tokens() -> None:
 
 
 @given(st.lists(st.sampled_from(["<", "think>", "</think>", "<answer>", "</answer>", "a", "\n"]), max_size=40))
-def test_tag_search_by_chunks_finds_all_tags(parts: list[str]) -> None:
+def test_searching_a_text_in_chunks_finds_all_tags(parts: list[str]) -> None:
     text = "".join(parts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewards, "WINDOW", 3)

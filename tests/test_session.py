@@ -139,7 +139,7 @@ async def test_session_resumed_from_an_earlier_state_serves_the_same_problems_ag
 
 
 @on_module_loop
-async def test_adaptive_sampling_learns_from_scores_without_the_length_penalty(make_session: MakeSession) -> None:
+async def test_length_penalty_does_not_affect_adaptive_sampling(make_session: MakeSession) -> None:
     session = await make_session(task_sampling="adaptive")
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
@@ -273,7 +273,7 @@ async def test_problem_of_the_composite_task_is_made_from_its_problem_reference(
 
 @on_module_loop
 @pytest.mark.parametrize("clarified", [True, False])
-async def test_right_answer_scores_1_with_the_original_or_clarified_wording(
+async def test_right_answer_scores_1_with_the_original_or_clarified_question(
     make_session: MakeSession, clarified: bool
 ) -> None:
     session = await make_session()

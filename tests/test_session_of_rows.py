@@ -174,7 +174,7 @@ async def test_row_with_numpy_values_is_judged(session: Session[Problem]) -> Non
     assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
-def test_score_argument_must_be_a_string() -> None:
+def test_score_argument_of_a_session_must_be_a_string() -> None:
     function: Any = len
     with pytest.raises(ConfigError, match=r"^score: must be a string of the form 'MODULE:FUNCTION'; got "):
         session_of(function)
@@ -257,7 +257,7 @@ async def test_score_function_cannot_read_files_that_it_was_not_granted(
 
 
 @pytest.mark.slow
-async def test_score_function_can_use_granted_files_and_variables_and_threads(
+async def test_score_function_can_use_granted_files_threads_and_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("content")
@@ -385,7 +385,7 @@ async def test_session_with_a_score_function_raises_if_given_a_problem_reference
 
 
 @on_module_loop
-async def test_next_method_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
+async def test_requesting_a_problem_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
     with pytest.raises(RuntimeError, match="this session has a score function, not tasks"):
         await session.next()
 

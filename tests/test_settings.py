@@ -103,7 +103,7 @@ def test_completion_that_copies_the_default_prompt_contains_no_answer() -> None:
 
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])
-def test_setting_is_none_if_its_string_means_none(text: str) -> None:
+def test_string_that_means_none_sets_a_setting_to_none(text: str) -> None:
     settings = ReasoningSettings(complexity_mode=text, complexity_level=text, checkout=text)
     assert (settings.complexity_mode, settings.complexity_level, settings.checkout) == (None, None, None)
 
@@ -116,7 +116,7 @@ def test_setting_is_none_if_its_string_means_none(text: str) -> None:
         {"task_weights": {"gcd": 2.0}, "task_sampling": "adaptive"},
     ],
 )
-def test_conflicting_level_settings_or_weight_settings_raise(fields: dict[str, Any]) -> None:
+def test_conflicting_settings_of_levels_or_weights_raise(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"^{next(iter(fields))}: "):
         ReasoningSettings(**fields)
 

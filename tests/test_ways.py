@@ -148,7 +148,7 @@ async def test_collecting_a_group_runs_code_from_few_source_files(tmp_path: Path
     check_bound("group", await trace_groups(tmp_path, 1, tasks=["chain_sum", "gcd", "lcm"]))
 
 
-async def test_collecting_groups_of_many_tasks_runs_code_from_few_source_files(tmp_path: Path) -> None:
+async def test_collecting_groups_of_many_tasks_needs_few_source_files(tmp_path: Path) -> None:
     """Trace ten groups of different tasks, some of which repeat questions, at curriculum levels."""
     tasks = ["chain_sum", "gcd", "syllogism", "sudoku", "maze", "propositional_logic", "simple_equations"]
     check_bound("mixed group", await trace_groups(tmp_path, 10, tasks=tasks, complexity_mode="curriculum"))
@@ -190,7 +190,7 @@ async def test_scoring_a_completion_runs_code_from_few_source_files(session: Ses
     check_bound("completion", trace)
 
 
-async def test_observe_method_makes_few_calls_across_source_files(session: Session[Problem]) -> None:
+async def test_observe_method_makes_few_calls_between_source_files(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     verdicts = await session.judge(problem, [f"<answer>{problem.answer}</answer>", WRONG, "nothing"])
     with Trace() as trace:

@@ -145,7 +145,7 @@ FIXES: Mapping[Defect, Fix] = {
     Defect.EMPTY_PAID: Fix(
         "empty",
         "An empty answer counts as no answer.",
-        "tests/test_rewards.py::test_extraction_from_a_text_without_answer_gives_the_reason",
+        "tests/test_rewards.py::test_extraction_says_why_a_text_has_no_answer",
     ),
     Defect.CONSTANT_PAID: TYPED,
     Defect.COPY_PAID: FLOOR,

@@ -82,7 +82,7 @@ def test_string_values_of_settings_are_converted_to_their_types(
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
 
-def test_launch_raises_if_the_options_set_eval_seed_and_eval_preset(tmp_path: Path) -> None:
+def test_launch_with_options_eval_seed_and_eval_preset_raises(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^eval_seed: "):
         launch(tmp_path, env__eval_seed="7", env__eval_preset="rg-easy")
 

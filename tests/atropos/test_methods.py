@@ -194,7 +194,7 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
     return ask
 
 
-async def test_request_raises_after_repeated_failures_while_other_requests_succeed(beside: Callable[..., Any]) -> None:
+async def test_request_that_fails_repeatedly_raises_if_other_requests_succeed(beside: Callable[..., Any]) -> None:
     manager, asking = await beside(break_off, PATIENT)
     with pytest.raises(ServerError, match="ConnectionResetError"):
         await asking
@@ -274,7 +274,7 @@ class Chat:
     ("stand_in", "kind"), [(Tokens(), ReplyKind.TOKENS), (Text(), ReplyKind.TEXT), (Chat(), ReplyKind.CHAT)]
 )
 @pytest.mark.parametrize("as_manager", [True, False])
-async def test_fake_server_needs_only_one_completion_method(
+async def test_fake_server_needs_only_one_of_the_completion_methods(
     make_client: MakeClient, stand_in: Any, kind: ReplyKind, as_manager: bool
 ) -> None:
     client = make_client(stand_in if as_manager else managing(stand_in))
@@ -305,13 +305,13 @@ async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     return manager.requests[0]
 
 
-async def test_stop_string_is_sent_if_the_stop_after_answer_setting_is_on(chat: ChatFormat) -> None:
+async def test_stop_string_is_sent_if_the_setting_stop_after_answer_is_on(chat: ChatFormat) -> None:
     asked = await asked_with(chat, stop_after_answer=True)
     assert asked["stop"] == ["</answer>"]
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
 
 
-async def test_stop_string_is_not_sent_if_the_stop_after_answer_setting_is_off(chat: ChatFormat) -> None:
+async def test_stop_string_is_not_sent_if_the_setting_stop_after_answer_is_off(chat: ChatFormat) -> None:
     assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat, stop_after_answer=False))
 
 

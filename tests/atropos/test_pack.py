@@ -108,7 +108,7 @@ def test_long_completion_returned_as_text_is_cut_at_the_token_limit(
     assert rollout.ending is (Ending.CUT if truncated else Ending.FINISHED)
 
 
-def test_logprobs_and_messages_are_none_if_a_packed_group_lacks_both() -> None:
+def test_missing_logprobs_and_messages_are_none_in_a_packed_group() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)

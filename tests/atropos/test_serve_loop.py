@@ -103,7 +103,7 @@ async def test_serve_command_ends_after_the_last_batch(status: dict[str, int], o
         ({"batch_size": -1, "total_steps": 1000}, {}, True),
     ],
 )
-async def test_full_trainer_queue_cancels_workers_and_keeps_their_problems(
+async def test_full_trainer_queue_cancels_workers_without_losing_their_problems(
     config: dict[str, Any], status: dict[str, int], enough: bool
 ) -> None:
     env = make_env({**STATUS, **status}, {**OVER, "current_step": 2000}, **config)
@@ -121,7 +121,7 @@ async def test_serve_command_starts_no_worker_beyond_max_num_workers() -> None:
     assert len(env.mainloop_timings) == 2
 
 
-async def test_serve_command_rejects_a_chat_server() -> None:
+async def test_serve_command_rejects_a_server_that_offers_only_chat() -> None:
     run = make_run()
     run.inference.reply_kind = ReplyKind.CHAT
     with pytest.raises(ConfigError, match="server_type"):

@@ -52,7 +52,9 @@ def found(manage: Manage, chat: ChatFormat) -> Found:
         (["/v1/chat/completions"], "chat"),
     ],
 )
-async def test_server_type_auto_means_the_most_capable_type(found: Found, paths: Sequence[str], name: str) -> None:
+async def test_server_type_auto_selects_the_most_capable_supported_type(
+    found: Found, paths: Sequence[str], name: str
+) -> None:
     async with InferenceServer(paths=paths) as server:
         model = await found(server)
     assert model.server_type == name
@@ -114,7 +116,7 @@ def config(server_type: str = "openai", **fields: Any) -> ServerConfig:
 
 
 @pytest.mark.parametrize("configs", [[config("vllm"), config("openai")], []])
-def test_servers_of_different_types_raise(configs: list[ServerConfig]) -> None:
+def test_config_with_no_servers_or_different_server_types_raises(configs: list[ServerConfig]) -> None:
     with pytest.raises(ConfigError, match="server_type"):
         complete_servers(configs, "tokenizer")
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-def test_overload_benchmark_loses_no_problem_or_group() -> None:
+def test_overload_benchmark_finds_no_lost_problem_or_group() -> None:
     kinds = ["529", "200_with_error_in_choice"]
     command = [sys.executable, "-m", "benchmarks.overload", "--rate", "20", "--kinds", *kinds]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -166,7 +166,7 @@ def test_run_resumed_after_sigterm_repeats_no_scored_problem(stopped: Stopped) -
             assert not set(after.positions) & before.scored
 
 
-def test_stopped_runs_left_problems_in_flight(stopped: Stopped) -> None:
+def test_problems_are_in_flight_when_the_runs_are_stopped(stopped: Stopped) -> None:
     # Otherwise the tests above would pass even for a run that saves no state.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2

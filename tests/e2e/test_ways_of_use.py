@@ -179,7 +179,7 @@ def test_package_is_importable_from_a_checkout(ways: Ways) -> None:
     probed(ways.from_checkout, REPOSITORY, "module", "core")
 
 
-def test_package_can_be_imported_if_the_repository_is_inside_another_source_tree(ways: Ways) -> None:
+def test_package_is_importable_inside_another_source_tree(ways: Ways) -> None:
     found = probed(ways.dropped_in, ways.tree, "module", "core", "library")
     assert found["dotted"] == "environments.reasoning_gym_environment.reasoning_gym_environment"
 
@@ -187,7 +187,7 @@ def test_package_can_be_imported_if_the_repository_is_inside_another_source_tree
 @pytest.mark.parametrize(
     "how", [["-m", "environments.reasoning_gym_environment"], ["environments/reasoning_gym_environment"]]
 )
-def test_commands_run_if_the_repository_is_inside_another_source_tree(ways: Ways, how: list[str]) -> None:
+def test_commands_run_inside_another_source_tree(ways: Ways, how: list[str]) -> None:
     def run(*command: str) -> str:
         ended = subprocess.run(command, cwd=ways.tree, capture_output=True, text=True)
         assert (ended.returncode, ended.stderr) == (0, "")

@@ -278,7 +278,7 @@ def test_error_about_a_wrong_base_url_names_the_environment_variable(cli: Cli, m
 
 
 @pytest.mark.parametrize("address", ["foo", "http://localhost:abc"])
-def test_trainer_example_prints_a_one_line_error_that_names_the_wrong_address(address: str) -> None:
+def test_trainer_example_reports_an_invalid_address_in_one_line(address: str) -> None:
     ended = subprocess.run([sys.executable, "examples/trainer.py", address], cwd=REPOSITORY, capture_output=True)
     assert ended.returncode == 1
     assert ended.stderr.decode().splitlines()[0].startswith(f"{address} is not the address of run-api: ")

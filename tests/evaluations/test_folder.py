@@ -149,7 +149,7 @@ def test_evaluation_folders_that_cannot_be_resumed_stay_unchanged(begin: Begin, 
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
 
 
-def test_log_names_settings_that_prevent_the_resuming_of_an_evaluation(
+def test_log_contains_settings_that_prevent_resuming_an_evaluation(
     begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """For example, a new release may change the default system prompt."""

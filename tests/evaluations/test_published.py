@@ -14,7 +14,7 @@ each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
 
 
 @pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_preset_has_as_many_tasks_as_the_published_evaluation(
+def test_each_preset_has_as_many_tasks_as_its_published_evaluation(
     name: str, tasks: int, asked: int, comparable: int
 ) -> None:
     preset = load_published(name)
@@ -51,7 +51,7 @@ PLAN = EvaluationPlan(RG_EASY.tasks, PRESET_SIZE, RG_EASY.repeats, FIRST_SEED, p
 LIBRARY = make_library(dict.fromkeys(RG_EASY.tasks, "games"), version=RG_EASY.library)
 
 
-def test_no_deviation_is_reported_for_an_evaluation_by_the_published_protocol() -> None:
+def test_evaluation_that_follows_the_published_protocol_has_no_deviation() -> None:
     assert list(remarks_on(PLAN, RG_EASY, LIBRARY, 0.6)) == []
 
 

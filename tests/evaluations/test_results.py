@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
     return write_groups(tmp_path / "groups.jsonl", gcd=[1.0, 0.0], lcm=[0.0, 0.0])
 
 
-def test_result_rows_begin_with_the_worst_task(file: Path) -> None:
+def test_first_result_row_is_the_worst_task(file: Path) -> None:
     rows = read_groups(file).rows()
     assert [(row["task"], row["score"]) for row in rows] == [("lcm", 0.0), ("gcd", 0.5), ("ALL TASKS", 0.25)]
 

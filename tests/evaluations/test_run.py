@@ -152,7 +152,7 @@ def run(tmp_path: Path) -> Any:
     return run
 
 
-async def test_eval_repeats_setting_samples_several_completions_per_problem(evaluate: Any) -> None:
+async def test_eval_repeats_is_the_number_of_completions_per_problem(evaluate: Any) -> None:
     _, (first, second) = await evaluate("1.0", "0.5", repeats=3)
     assert (first.group.scores, second.group.scores) == ((1.0,) * 3, (0.5,) * 3)
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)

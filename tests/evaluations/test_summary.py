@@ -28,7 +28,7 @@ def test_summary_of_a_task_has_counts_and_scores() -> None:
     assert "library_score" not in row
 
 
-def test_overall_means_of_an_evaluation_weight_tasks_equally() -> None:
+def test_all_tasks_have_equal_weight_in_the_overall_means() -> None:
     many = [make_sample("gcd", 1.0, index=index) for index in range(8)]
     found = summary_of(*many, make_sample("lcm", 0.0), make_sample("maze", 0.5))
     assert found["overall"]["mean_score"] == pytest.approx(0.5)
@@ -77,7 +77,7 @@ def test_unknown_token_counts_are_not_averaged_as_zero() -> None:
 REQUESTED = {"model": "m", "messages": [], "temperature": 0.6, "max_tokens": 900}
 
 
-def test_values_of_a_parameter_include_null_if_some_requests_lack_it() -> None:
+def test_parameter_values_include_null_if_some_requests_lack_the_parameter() -> None:
     refused = SentRequest(REQUESTED, {"model": "m", "messages": [], "max_tokens": 900}, "m")
     record = record_requests([SentRequest(REQUESTED, REQUESTED, "m"), refused])
     assert record["parameters"] == {"temperature": [0.6, None], "max_tokens": [900]}
@@ -85,7 +85,7 @@ def test_values_of_a_parameter_include_null_if_some_requests_lack_it() -> None:
     assert (record["requests"], record["models"]) == (2, ["m"])
 
 
-def test_results_record_the_largest_token_limit_that_was_sent() -> None:
+def test_results_contain_the_largest_token_limit_that_was_sent() -> None:
     sent = [SentRequest(REQUESTED, {**REQUESTED, "max_tokens": limit}, "m") for limit in (500, 700, 600)]
     record = record_requests(sent)
     assert record["parameters"]["max_tokens"] == [700]

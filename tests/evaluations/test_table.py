@@ -58,7 +58,7 @@ def test_note_on_truncated_completions_names_the_limit_and_its_option() -> None:
     assert remark.endswith("2,048 tokens for prompt and completion together (--max-tokens)")
 
 
-def test_note_on_missing_answers_names_likely_causes() -> None:
+def test_note_on_missing_answers_lists_likely_causes() -> None:
     [remark] = remarks_of(reasons={"no_answer": 0.5})
     assert remark.startswith("50% of completions have no answer tags: the model does not follow the format")
     assert "chat template" in remark

@@ -105,7 +105,7 @@ async def test_consecutive_failed_groups_end_the_process_command(
         await env.get_next_item()
 
 
-async def test_group_with_equal_scores_is_dumped_but_not_sent(
+async def test_group_with_equal_scores_is_in_the_dump_but_not_sent(
     make_env: MakeEnv, collect: Collect, tmp_path: Path
 ) -> None:
     dumping = {"dump_rollouts": True, "dump_failed_rollouts": True, "data_dumps_dir": str(tmp_path)}

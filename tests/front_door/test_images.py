@@ -60,7 +60,7 @@ def test_docker_image_runs_as_a_non_root_user() -> None:
     assert "USER 10001:10001" in STEPS  # runAsNonRoot of Kubernetes needs a numeric user id
 
 
-def test_files_that_the_dockerfile_copies_exist() -> None:
+def test_dockerfile_copies_only_existing_files() -> None:
     sent = (ROOT / ".dockerignore").read_text().splitlines()
     sources = [word for step in STEPS if re.match("COPY [^-]", step) for word in step.split()[1:-1]]
     assert [source for source in sources if not (ROOT / source).exists() or f"!{source}" not in sent] == []
@@ -99,7 +99,7 @@ def test_serve_command_in_the_compose_file_is_valid(capsys: pytest.CaptureFixtur
     assert printed["openai"][0]["base_url"] == "http://vllm:9001/v1"
 
 
-def test_run_api_in_the_compose_file_listens_on_all_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_api_service_of_the_compose_file_listens_on_all_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     from atroposlib.cli import run_api
 
     started: dict[str, Any] = {}

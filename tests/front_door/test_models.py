@@ -78,7 +78,7 @@ async def test_answer_after_thinking_in_an_unknown_format_scores_zero(
     assert group["scores"] == [0.0] * 4
 
 
-async def test_environment_raises_if_the_server_refuses_skip_special_tokens(
+async def test_refusal_of_the_field_skip_special_tokens_raises(
     make_env: MakeEnv, server: InferenceServer, magistral: str
 ) -> None:
     server.fail(respond(400, {"error": {"message": "Unrecognized request argument: skip_special_tokens"}}))

@@ -68,7 +68,7 @@ async def test_metrics_port_is_closed_when_the_run_ends(
     await env.close()
 
 
-async def test_metrics_port_in_use_raises(workers: Any, server: InferenceServer) -> None:
+async def test_listening_on_a_metrics_port_in_use_raises(workers: Any, server: InferenceServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         env = make_env_object([server.config()], pool=workers, metrics_port=taken.getsockname()[1])
         with pytest.raises(

@@ -173,7 +173,7 @@ def test_every_shell_line_of_the_docs_is_run_by_a_test() -> None:
     assert [(block.page.name, line) for block, line in shell_lines() if not is_known(line)] == []
 
 
-def test_every_skip_list_entry_matches_a_documented_block() -> None:
+def test_every_skip_list_entry_matches_a_code_block() -> None:
     assert [word for word in NOT_HERE if not any(word in block.text for block in BLOCKS)] == []
 
 

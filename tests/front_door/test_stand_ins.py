@@ -155,7 +155,7 @@ async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
     return env.reported[-1]
 
 
-def test_missing_tokenizer_raises_and_is_not_downloaded_in_testing_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_testing_mode_raises_instead_of_downloading_a_missing_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
         make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

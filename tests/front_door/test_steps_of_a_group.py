@@ -147,7 +147,7 @@ async def test_group_sent_by_a_custom_send_method_is_no_longer_in_flight(sending
     assert env._run.session.in_flight == 0
 
 
-async def test_group_dropped_as_too_long_is_no_longer_in_flight(sending: Any) -> None:
+async def test_dropped_group_with_too_many_tokens_is_no_longer_in_flight(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1  # one rollout has as many tokens as the trainer's limit
     await env.handle_send_to_api(group, item)
@@ -155,7 +155,7 @@ async def test_group_dropped_as_too_long_is_no_longer_in_flight(sending: Any) ->
     assert env._run.session.in_flight == 0
 
 
-async def test_group_dropped_for_equal_scores_is_no_longer_in_flight(make_env: MakeEnv, collect: Collect) -> None:
+async def test_dropped_group_with_equal_scores_is_no_longer_in_flight(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None

@@ -115,7 +115,7 @@ class WithOwnConfig(Env):
     env_config_cls = OwnConfig
 
 
-def test_config_init_method_returns_the_config_class_of_a_subclass() -> None:
+def test_config_init_method_uses_the_config_class_of_a_subclass() -> None:
     config, _ = WithOwnConfig.config_init()
     assert isinstance(config, OwnConfig)
 

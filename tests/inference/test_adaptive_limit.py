@@ -90,7 +90,7 @@ async def test_simultaneous_refusals_lower_the_request_rate_once(monkeypatch: py
     assert began[3] == pytest.approx(1.15 + 1.05)
 
 
-async def test_requests_are_not_delayed_while_no_request_is_refused() -> None:
+async def test_no_request_is_delayed_before_the_first_refusal() -> None:
     limit = AdaptiveLimit(clock=lambda: 0.0)
     assert [await limit.wait() for _ in range(10_000)] == [0.0] * 10_000
 

@@ -47,7 +47,7 @@ def test_proxy_is_not_used_for_localhost(monkeypatch: pytest.MonkeyPatch, url: s
     assert goes_through_proxy(url) is proxied
 
 
-def test_find_secrets_reads_server_settings_and_environment_variables(
+def test_secrets_are_found_in_server_settings_and_environment_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

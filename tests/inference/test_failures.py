@@ -240,7 +240,7 @@ async def test_replies_that_take_long_are_logged(
     await asyncio.gather(*groups)
 
 
-async def test_refused_requests_are_logged_again_during_a_long_pause_before_a_retry(
+async def test_refused_requests_are_logged_again_while_a_retry_waits(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now_s = 0.0

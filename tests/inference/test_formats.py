@@ -174,7 +174,7 @@ HOSTILE_TEXTS = [
 
 @each_format
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_hostile_text_in_a_reply_does_not_change_its_log_probabilities(
+def test_hostile_text_in_a_reply_does_not_change_log_probabilities(
     token_format: TokenFormat, separators: tuple[str, str]
 ) -> None:
     given = write(token_format, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
@@ -286,5 +286,5 @@ async def test_decoding_continues_after_a_reply_whose_decoding_raises() -> None:
         (b"", ""),
     ],
 )
-def test_model_name_in_a_reply_is_read_with_control_characters_escaped(body: bytes, model: str) -> None:
+def test_model_name_in_a_reply_is_read_and_escaped(body: bytes, model: str) -> None:
     assert COMPLETIONS.model_of(body) == model

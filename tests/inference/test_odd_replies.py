@@ -128,7 +128,7 @@ async def received(
 
 
 @each_format
-async def test_reply_with_more_text_than_tokens_counts_as_interrupted(
+async def test_reply_that_lacks_the_last_tokens_counts_as_interrupted(
     token_format: TokenFormat, chat: ChatFormat
 ) -> None:
     cut = chat.encode(WORDS)[:-3]

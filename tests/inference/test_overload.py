@@ -116,7 +116,7 @@ async def test_overload_error_returned_as_the_only_completion_is_recognised(
     assert explain_failure(raised.value).may_be_overload
 
 
-async def test_completions_are_kept_if_another_choice_has_an_overload_error() -> None:
+async def test_completion_is_kept_if_another_has_an_overload_error() -> None:
     sound = {"index": 0, "token_ids": [5], "logprobs": {"token_logprobs": [-0.5]}, "finish_reason": "stop"}
     refused = {"index": 1, "finish_reason": "error", "error": LIMITED}
     async with Answers((200, {"choices": [sound, refused]})).server as listening:

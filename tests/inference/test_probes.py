@@ -19,7 +19,7 @@ def test_error_suggests_a_base_url_that_ends_in_v1(url: str) -> None:
     assert remedy(url) == "check {openai.base_url}: the usual form is http://host:9001/v1"
 
 
-def test_base_url_suggested_by_an_error_keeps_the_proxy_path() -> None:
+def test_error_suggests_a_base_url_with_the_proxy_path() -> None:
     assert remedy("https://host/openai/") == "check {openai.base_url}: the usual form is https://host/openai/v1"
 
 
@@ -31,7 +31,7 @@ def test_error_suggests_another_base_url_only_if_the_url_lacks_v1(url: str, stat
     assert remedy(url, status) is None
 
 
-def test_base_url_suggested_by_an_error_has_escaped_braces() -> None:
+def test_error_suggests_a_base_url_with_escaped_braces() -> None:
     assert remedy("http://host/{a}") == "check {openai.base_url}: the usual form is http://host/{{a}}/v1"
 
 

@@ -143,7 +143,7 @@ def test_prompt_longer_than_the_context_leaves_0_tokens_for_completions() -> Non
         ("Invalid 'max_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.", 1, 16),
     ],
 )
-def test_minimum_and_exclusive_maximum_of_tokens_are_read_from_server_errors(
+def test_minimum_and_exclusive_maximum_token_limits_are_read_from_server_errors(
     message: str, sent: int, allowed: int
 ) -> None:
     assert allowed_tokens(message, sent, PROMPT) == AllowedTokens(allowed)

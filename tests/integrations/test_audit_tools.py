@@ -139,7 +139,7 @@ def test_no_completion_that_should_score_zero_gets_full_score(probes: list[dict[
     assert [(probe["variant"], probe["completion"]) for probe in bad if probe["score"] >= 0.99] == []
 
 
-def test_right_completions_get_full_score_with_one_exception(probes: list[dict[str, Any]]) -> None:
+def test_right_completions_with_one_pair_of_tags_get_full_score(probes: list[dict[str, Any]]) -> None:
     """Completions with two pairs of answer tags are excluded, because the answer rule requires one pair."""
     refused = defaultdict(set)
     for probe in probes:

@@ -89,7 +89,7 @@ def test_tasks_of_user_modules_are_evaluated_in_the_inspect_framework(tmp_path: 
     assert [sample.metadata["task"] for sample in log.samples] == ["last_letter"] * 2
 
 
-def test_task_of_the_inspect_framework_with_a_preset_has_problems_of_the_preset(tmp_path: Path) -> None:
+def test_inspect_framework_gets_problems_of_a_preset(tmp_path: Path) -> None:
     task = adapter.reasoning_gym(tasks="gcd", preset="rg-hard", limit=2)
     assert [sample.metadata["task"] for sample in task.dataset] == ["gcd"] * 2
 
@@ -143,7 +143,7 @@ def values(log: Any) -> dict[str, float]:
     return {sample.id: sample.scores["judged"].value for sample in log.samples}
 
 
-def test_retry_of_the_inspect_framework_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
+def test_retry_by_the_inspect_framework_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
     """The retry creates a new mock model, which gives no answers."""
     [log] = inspect_ai.eval(six, model=FailingMock(six, 4).model, log_dir=str(tmp_path), **QUIET)
     assert log.status == "error"

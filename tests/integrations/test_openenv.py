@@ -147,7 +147,7 @@ def socket(server: RunningServer) -> Iterator[Socket]:
         yield socket
 
 
-def test_hub_folder_passes_all_openenv_checks_that_run_without_docker() -> None:
+def test_openenv_folder_passes_all_checks_that_run_without_docker() -> None:
     report = run_validation(FOLDER, max_level=Level.RUNTIME, provider=Provider())
     by_status: dict[CheckStatus, set[str]] = {}
     for result in report.results:
@@ -160,7 +160,7 @@ def test_hub_folder_passes_all_openenv_checks_that_run_without_docker() -> None:
     assert {tuple(reasons) for reasons in skipped.values()} == {("grader not implemented in this build",)}
 
 
-def test_hub_folder_does_not_shadow_the_openenv_package() -> None:
+def test_openenv_folder_does_not_shadow_the_openenv_package() -> None:
     subprocess.run([sys.executable, "-c", "import openenv.core"], cwd=ROOT / "hub", check=True, timeout=PATIENCE_S)
 
 
@@ -331,7 +331,7 @@ def test_openenv_server_lists_splits_and_tasks(server: RunningServer, socket: So
     assert socket.ask("state")["data"]["reference"] == tasks[-1]["reference"]
 
 
-def test_index_of_an_openenv_training_task_is_the_seed(server: RunningServer, socket: Socket) -> None:
+def test_index_of_an_openenv_training_problem_is_the_seed(server: RunningServer, socket: Socket) -> None:
     assert route(server, "task", split="train", index=9).json()["task"] == {
         "id": "train-9",
         "split": "train",

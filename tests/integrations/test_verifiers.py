@@ -142,7 +142,7 @@ def test_taskset_uses_the_configured_system_prompt(message: str, system: str | N
     assert task.data.system_prompt == system
 
 
-async def test_task_is_invalid_in_the_verifiers_library_if_its_answer_scores_below_1(
+async def test_task_is_invalid_if_its_reference_answer_scores_below_1(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Harsh:

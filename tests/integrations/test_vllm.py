@@ -373,7 +373,7 @@ def test_groups_arrive_after_vllm_is_killed_and_restarted(serve: Any, model: Any
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_other_vllm_server_takes_over_after_one_is_killed(serve: Any, servers: Servers) -> None:
+def test_one_vllm_server_takes_over_after_the_other_is_killed(serve: Any, servers: Servers) -> None:
     serving = serve("completions", "second")
     serving.take(1)
     servers["second"].kill()
@@ -382,7 +382,7 @@ def test_other_vllm_server_takes_over_after_one_is_killed(serve: Any, servers: S
     assert servers["completions"].metric("generation_tokens_total") > done
 
 
-def test_ending_the_serve_command_aborts_requests_that_do_not_finish(serve: Any, servers: Servers) -> None:
+def test_ending_the_serve_command_aborts_unfinished_requests(serve: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     serving.take_until(lambda: server.in_flight > 0)

@@ -160,7 +160,7 @@ def test_completion_that_repeats_the_prompt_is_returned_whole() -> None:
     assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
 
 
-def test_completion_is_found_in_a_query_without_leading_spaces() -> None:
+def test_completion_is_found_if_only_the_prompt_has_leading_spaces() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
@@ -168,13 +168,13 @@ def test_completion_is_not_found_if_long_text_precedes_the_prompt() -> None:
     assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
 
 
-def test_completion_is_found_behind_a_prompt_that_repeats_itself() -> None:
+def test_completion_is_found_after_a_prompt_with_repeated_text() -> None:
     example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
     asked = "Count. " + example + "24 " + example
     assert completion_behind(asked, "<s>" + asked + "right") == "right"
 
 
-def test_no_completion_is_found_behind_a_blank_prompt() -> None:
+def test_completion_is_not_found_if_the_prompt_is_blank() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 

@@ -78,13 +78,13 @@ def test_group_outcome_says_whether_the_rewards_are_equal(rollouts: list[Rollout
     assert outcome_of_group(make_group(rollouts)) is word
 
 
-def test_tally_records_count_sum_and_maximum_of_the_added_values() -> None:
+def test_tally_has_the_count_sum_and_maximum_of_added_values() -> None:
     tally = Tally()
     tally.add(1.0, 3.0)
     tally.add(2.0)
     assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
 
 
-def test_group_with_equal_rewards_is_all_equal_despite_unequal_scores() -> None:
+def test_outcome_is_all_equal_if_only_the_rewards_are_equal() -> None:
     rollouts = [make_rollout(1.0, reward=0.5), HALF]
     assert outcome_of_group(make_group(rollouts)) is GroupOutcome.ALL_EQUAL

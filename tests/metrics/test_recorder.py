@@ -101,7 +101,7 @@ def test_outcome_shares_sum_to_one(groups: list[Group]) -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_metrics_report_the_share_of_answers_with_each_kind_of_formatting() -> None:
+def test_metrics_include_the_share_of_each_kind_of_answer_formatting() -> None:
     framed = replace(RIGHT, verdict=replace(RIGHT.verdict, frames=("label", "code", "label")))
     report = reported(recorded(make_group([framed, RIGHT, RIGHT, WRONG])))
     frames = {name: share for name, share in report.items() if name.startswith("answers/")}
@@ -176,7 +176,7 @@ def test_progress_line_covers_only_the_time_since_the_previous_line() -> None:
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
 
 
-def test_progress_line_omits_a_missing_mean_score_and_empty_queues() -> None:
+def test_progress_line_omits_an_unknown_mean_score_and_empty_queues() -> None:
     plain = read_words()
     assert plain.keys() & {"mean_score", "share_correct"} == set()
     assert {float(value) for value in plain.values()} == {0.0}
@@ -200,7 +200,7 @@ def test_note_on_completions_without_answer_tags_is_logged_once(caplog: pytest.L
     assert record.getMessage().startswith("a frequent outcome of the last 200 completions: 50% of completions have no")
 
 
-def test_log_line_about_a_frequent_outcome_counts_the_latest_200_completions(
+def test_frequent_outcome_in_the_latest_200_completions_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The note after completions 201 to 400 does not count the first 200."""

@@ -13,7 +13,7 @@ def help_of_option(help_text: str) -> str:
     return parser.format_help()
 
 
-def test_help_is_not_wrapped_inside_a_word_with_hyphens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_is_not_wrapped_inside_a_hyphenated_word(monkeypatch: pytest.MonkeyPatch) -> None:
     for columns in range(50, 70):
         monkeypatch.setenv("COLUMNS", str(columns))
         assert "gpt-oss" in help_of_option("the format of the thinking, such as gpt-oss and also think")

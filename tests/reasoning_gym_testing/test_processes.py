@@ -72,7 +72,9 @@ def test_process_over_its_time_limit_raises(processes: Processes) -> None:
         start(processes, SLEEPER).end(timeout_s=0.1)
 
 
-def test_process_gets_its_own_home_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_gets_its_own_home_folder_and_environment_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "secret")
     with Processes(tmp_path, {"COLOUR": "blue"}, isolated=True) as processes:
         command = ["sh", "-c", "echo $COLOUR $SIZE $(pwd) $HOME $TMPDIR $WANDB_API_KEY"]

@@ -26,7 +26,7 @@ async def test_map_concurrently_limits_the_number_of_concurrent_calls() -> None:
     assert most == 4
 
 
-async def test_error_in_one_call_cancels_the_concurrent_calls() -> None:
+async def test_error_in_one_concurrent_call_cancels_the_others() -> None:
     before = asyncio.all_tasks()
     done, ended = Mock(), list[int]()
 

@@ -26,11 +26,11 @@ async def turns_of_others(sizes: list[int]) -> int:
     return turns
 
 
-async def test_100_short_sequences_take_as_many_event_loop_turns_as_one() -> None:
+async def test_processing_100_short_sequences_yields_as_often_as_processing_one() -> None:
     assert await turns_of_others([200] * 100) == await turns_of_others([200])
 
 
-async def test_other_coroutines_run_after_each_long_sequence_of_numbers() -> None:
+async def test_processing_yields_to_the_event_loop_after_each_long_sequence() -> None:
     alone = await turns_of_others([NUMBERS_PER_TURN])
     assert await turns_of_others([NUMBERS_PER_TURN] * 8) >= 8 * alone
 
@@ -51,7 +51,7 @@ async def test_decoder_thread_does_not_mix_up_results_of_concurrent_calls() -> N
     assert await asyncio.gather(*(run_on_decoder(str, number) for number in numbers)) == list(map(str, numbers))
 
 
-async def test_error_of_a_call_in_the_decoder_thread_reaches_only_its_caller() -> None:
+async def test_error_of_one_decoder_call_does_not_affect_other_calls() -> None:
     outcomes = await asyncio.gather(*(run_on_decoder(int, text) for text in ("1", "x", "3")), return_exceptions=True)
     assert [outcomes[0], type(outcomes[1]), outcomes[2]] == [1, ValueError, 3]
 

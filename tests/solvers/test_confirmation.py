@@ -43,7 +43,7 @@ def test_solver_rejects_wrong_answers_to_propositional_logic_problems(answer: st
     assert not confirms("propositional_logic", PREMISES, answer)
 
 
-def test_solver_rejects_a_conclusion_that_only_joins_the_premises() -> None:
+def test_solver_rejects_a_conclusion_that_merely_joins_the_premises() -> None:
     premises = "Given:\n1. P\n.2. Q\n.What can we conclude from the above statements?"
     assert not confirms("propositional_logic", premises, f"(P {AND} Q)")
 

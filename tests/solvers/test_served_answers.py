@@ -56,7 +56,7 @@ def test_independent_solvers_confirm_the_reference_answers(opinions: list[Opinio
     assert _lines(opinions, Finding.DISAGREES) == []
 
 
-def test_solvers_find_no_served_question_ambiguous(opinions: list[Opinion]) -> None:
+def test_no_served_question_is_ambiguous_to_the_solvers(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.AMBIGUOUS) == []
 
 

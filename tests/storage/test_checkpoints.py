@@ -217,7 +217,7 @@ def test_files_that_are_no_checkpoints_are_ignored(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- saving
 
 
-def test_latest_option_saves_the_checkpoint_without_a_step_file(take: Take) -> None:
+def test_latest_state_is_saved_without_a_step_file(take: Take) -> None:
     store = take()
     folder = folder_of(store)
     store.save(5, STATE)
@@ -378,7 +378,7 @@ def test_checkpoint_folder_is_named_after_the_instance_number(take: Take, tmp_pa
     ]
 
 
-def test_checkpoint_folder_in_use_raises(take: Take) -> None:
+def test_opening_a_checkpoint_folder_in_use_raises(take: Take) -> None:
     folder = folder_of(take())
     with pytest.raises(ConfigError, match=rf"^{folder} .* running; .* env\.instance \(0, 1, 2, \.\.\.\)$"):
         take()

@@ -134,7 +134,7 @@ def test_line_is_skipped_if_the_callback_for_lines_raises(reopen: Open) -> None:
     assert not reopen(on_line=lambda key, line: int(key)).keys
 
 
-def test_existing_lines_are_read_when_a_file_of_rows_is_opened_again(reopen: Open) -> None:
+def test_reopening_a_file_of_rows_reads_the_existing_rows(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     seen: list[Any] = []
     reopen(on_line=lambda key, line: seen.append((key, json.loads(line))))
@@ -185,7 +185,7 @@ def test_file_that_another_process_writes_cannot_be_opened(reopen: Open, path: P
         KeyedFile(path, MADE_WITH, setting="--out")
 
 
-def test_opening_a_file_of_rows_again_with_other_settings_raises(reopen: Open) -> None:
+def test_reopening_a_file_of_rows_with_other_settings_raises(reopen: Open) -> None:
     reopen().append_row("1", {"a": 1})
     with pytest.raises(OtherSettingsError, match=r"rows was made with other settings \(count, seed\)"):
         reopen({**MADE_WITH, "seed": 2, "count": 3})
@@ -206,7 +206,7 @@ def test_file_without_rows_can_be_reopened_with_other_settings(reopen: Open) -> 
         reopen({"seed": 1})
 
 
-def test_file_of_rows_opened_without_settings_has_no_header(reopen: Open, path: Path) -> None:
+def test_file_of_rows_without_settings_has_no_header(reopen: Open, path: Path) -> None:
     reopen(None).append_row("1", {"a": 1})
     assert not header_path(path).exists()
     assert reopen(None).keys == {"1"}

@@ -21,7 +21,7 @@ from reasoning_env.storage.reading import Malformed, read_values
         (b'{"a": ' + b"[" * 100_000, True),
     ],
 )
-def test_no_line_is_incomplete_unless_it_is_partly_written(tmp_path: Path, line: bytes, torn: bool) -> None:
+def test_only_a_partly_written_line_counts_as_incomplete(tmp_path: Path, line: bytes, torn: bool) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(line)
     [(_, value)] = read_values(path)

@@ -86,7 +86,7 @@ async def test_empty_delivery_queue_sends_no_request(api: ServedRunApi, make: Ma
 
 
 @pytest.mark.parametrize("fault", [None, 503, 500, 404, "<html>back soon</html>"])
-async def test_groups_wait_while_run_api_fails(
+async def test_groups_wait_while_the_run_api_server_fails(
     api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture, fault: int | str | None
 ) -> None:
     api.faults = dict.fromkeys(SEND_PATHS, fault) if fault else {}

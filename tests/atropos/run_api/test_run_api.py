@@ -94,7 +94,7 @@ async def test_environment_registers_only_after_the_trainer_has_registered(
     assert len(said(caplog, "WARNING")) == 1
 
 
-async def test_only_a_repeated_warning_about_a_missing_trainer_suggests_a_reset(
+async def test_warning_suggests_a_reset_only_if_the_trainer_stays_missing(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one trainer ends and the next starts, run-api needs no reset."""
@@ -153,7 +153,7 @@ async def test_invalid_reply_raises_only_before_the_first_valid_reply(api: Serve
     assert (await asking)["batch_size"] == 32
 
 
-async def test_status_is_requested_again_if_run_api_sends_an_impossible_step(
+async def test_status_is_requested_again_after_an_impossible_trainer_step(
     session: RunApiSession, api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A step of 10**9 would end the run, as if the trainer had received all batches."""
@@ -208,7 +208,7 @@ async def test_registration_is_retried_if_its_reply_is_malformed(
     assert "\n" not in warning
 
 
-async def test_waiting_for_run_api_to_start_times_out(api: ServedRunApi) -> None:
+async def test_waiting_for_the_start_of_run_api_times_out(api: ServedRunApi) -> None:
     await RunApiSession(api.url, ENTRY).wait_until_there(math.inf)
     api.stop()
     with pytest.raises(ServerError, match=r"env\.rollout_server_url"):

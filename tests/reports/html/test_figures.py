@@ -44,7 +44,7 @@ def test_report_counts_each_rollout_under_one_outcome(tmp_path: Path, facts: dic
     assert data["runs"][0]["outcomes"] == [int(name == outcome) for name in data["outcomes"]]
 
 
-def test_report_page_counts_groups_in_ten_ranges_of_the_level(tmp_path: Path) -> None:
+def test_report_shows_the_number_of_groups_in_each_level_range(tmp_path: Path) -> None:
     levels = [0.0, 0.09, 0.95, 1.0, None]
     run = run_of(tmp_path, *(group(rollout(), level=level) for level in levels))
     assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]
@@ -69,12 +69,12 @@ def test_last_curve_point_never_covers_far_fewer_groups_than_others(tmp_path: Pa
     assert last >= max(others) / 3
 
 
-def test_training_curve_is_made_if_a_problem_index_is_very_large(tmp_path: Path) -> None:
+def test_training_curve_includes_a_very_large_problem_index(tmp_path: Path) -> None:
     curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in [*range(300), 10**12]))
     assert sum(curve["groups"]) == 301
 
 
-def test_curve_points_have_step_and_time(tmp_path: Path) -> None:
+def test_each_point_of_the_training_curve_has_step_and_time(tmp_path: Path) -> None:
     lines = [group(rollout(), index=index, step=index // 2, time=1e9 + 60 * index) for index in range(4)]
     curve = curve_of(tmp_path, *lines)
     assert curve["problem"] == [0, 1, 2, 3]

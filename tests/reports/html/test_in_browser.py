@@ -286,7 +286,7 @@ def test_page_folds_thinking_and_marks_answers(view: View) -> None:
     assert view.page.inner_text(".command code").startswith(f"{program()} tasks 'gcd:")
 
 
-def test_keyboard_moves_between_groups_and_rollouts(view: View) -> None:
+def test_keyboard_selects_groups_and_rollouts(view: View) -> None:
     view.page.keyboard.press("5")
     view.choose(f_task="lcm")
     view.page.keyboard.press("Escape")
@@ -300,7 +300,7 @@ def test_keyboard_moves_between_groups_and_rollouts(view: View) -> None:
     assert view.page.locator("#help").is_visible()
 
 
-def test_page_tables_sort_by_any_column(view: View) -> None:
+def test_tables_can_be_sorted_by_any_column(view: View) -> None:
     view.show("tasks")
     table = "#tasks .card:first-child"
     view.page.click(f"{table} th button >> text=task")
@@ -353,7 +353,7 @@ def test_hovered_plot_point_names_its_task(view: View) -> None:
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_clicking_a_group_in_the_report_page_list_shows_its_rollouts(view: View) -> None:
+def test_list_of_groups_shows_task_seed_level_score_and_answer(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_text="idea 33,")
     assert view.texts("#list li")[0].split("\n")[:2] == ["gcd #33 level 0.33", "0.50 33"]
@@ -390,7 +390,7 @@ def test_report_page_ignores_unknown_values_in_its_url(view: View, pages: dict[s
     assert view.page.input_value("#curves select[aria-label=figure]") == "score"
 
 
-def test_rollouts_saved_by_the_page_are_a_readable_dump(view: View, tmp_path: Path) -> None:
+def test_page_saves_rollouts_as_a_readable_dump(view: View, tmp_path: Path) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_outcome="no answer", l_low="0.5")
     with view.page.expect_download() as download:

@@ -19,7 +19,7 @@ from reasoning_env.settings import SYSTEM_PROMPT
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
 
-def test_published_scores_are_compared_on_comparable_tasks_only(tmp_path: Path) -> None:
+def test_comparison_with_published_scores_includes_only_comparable_tasks(tmp_path: Path) -> None:
     results = {
         **RESULTS,
         "tasks": {"gcd": row(differs=None), "maze": row(differs="scoring")},
@@ -30,7 +30,7 @@ def test_published_scores_are_compared_on_comparable_tasks_only(tmp_path: Path) 
     assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
 
 
-def test_category_of_a_task_from_another_source_is_that_source(tmp_path: Path) -> None:
+def test_task_from_outside_the_library_has_its_source_as_category(tmp_path: Path) -> None:
     groups = [
         group(rollout()),
         group(rollout(), task="rlve/Sorting", reference=reference_of("rlve/Sorting", 0, release="rlve@0.0.1")),
@@ -85,7 +85,7 @@ def test_report_explains_frequent_outcomes(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_tasks_command_in_the_report_contains_the_seed_if_no_problem_reference_is_recorded(
+def test_report_shows_a_command_with_the_seed_if_the_problem_reference_is_missing(
     tmp_path: Path, facts: dict[str, Any], words: list[str]
 ) -> None:
     facts = {"reference": None, **facts}  # as in lines of older versions
@@ -94,9 +94,7 @@ def test_tasks_command_in_the_report_contains_the_seed_if_no_problem_reference_i
 
 
 @pytest.mark.parametrize(("system", "words"), [(SYSTEM_PROMPT, []), ("It's a", ["--system_prompt", "It's a"])])
-def test_tasks_command_in_the_report_contains_the_problem_reference(
-    tmp_path: Path, system: str, words: list[str]
-) -> None:
+def test_report_shows_a_command_with_the_problem_reference(tmp_path: Path, system: str, words: list[str]) -> None:
     asked = rollout()
     asked["conversation"].insert(0, {"role": "system", "content": system})
     line = group(asked)

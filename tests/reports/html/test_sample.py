@@ -49,7 +49,7 @@ def test_shortened_report_page_shows_the_same_problems_of_both_runs(tmp_path: Pa
     assert len(first & second) >= min(len(first), len(second)) - 1 > 2
 
 
-def test_report_page_cuts_long_texts_in_the_middle(tmp_path: Path) -> None:
+def test_report_page_omits_the_middle_of_long_texts(tmp_path: Path) -> None:
     text, shown = "a" * 30_000 + "b" * 30_000, "a" * 20_000 + "b" * 20_000
     data = report(write(tmp_path / "a.jsonl", group(rollout(text=text, thinking=text))))
     [held] = data["groups"][0]["rollouts"]
