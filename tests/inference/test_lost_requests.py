@@ -21,7 +21,7 @@ from reasoning_gym_testing import InferenceServer, free_port, generations, linge
 from reasoning_gym_testing.http_server import Handler, Picks, every_request
 from tests.waiting import PATIENCE_S, until
 
-from .conftest import serve
+from .clients import serve
 
 PROMPT = PlainChat().prompt([{"role": "user", "content": "Hello"}])
 SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")

@@ -35,7 +35,7 @@ from reasoning_gym_testing.protocols import write_reply
 from tests.records import SAMPLING
 from tests.waiting import PATIENCE_S
 
-from .conftest import serve
+from .clients import serve
 
 TOKEN_FORMATS = [each for each in REPLY_FORMATS if isinstance(each, TokenFormat)]
 each_format = pytest.mark.parametrize("token_format", TOKEN_FORMATS, ids=lambda each: each.name)

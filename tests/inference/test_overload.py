@@ -20,7 +20,7 @@ from reasoning_env.inference.formats.sglang import SGLANG
 from reasoning_env.inference.server import Server
 from reasoning_env.runtime import retries
 
-from .conftest import serve
+from .clients import serve
 from .test_server import PROMPT, SAMPLING
 
 LIMITED = {"message": "Rate limit exceeded", "code": 429}
