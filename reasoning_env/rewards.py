@@ -207,7 +207,7 @@ def check_whole_problem(problem: object) -> None:
 
 
 def read_verdicts(verdicts: object) -> list[Verdict | None]:
-    """Return the verdicts of a group. A score in [0, 1] becomes a verdict; None, for a missing verdict, stays None.
+    """Return a group's verdicts from a list of verdicts, scores in [0, 1], and None for missing verdicts.
 
     Raises ConfigError for any other item, and for an empty list.
     """

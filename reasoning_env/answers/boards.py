@@ -40,16 +40,16 @@ MATRIX_LIMIT = re.compile(
 r"""The beginning or end of a LaTeX matrix. A vmatrix is left out, because it is a determinant."""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
-r"""Matches a determinant's bars, and NUL, which `_row` puts in place of cells."""
+r"""Matches a determinant's bars, or a NUL, which marks a cell in `_row`."""
 QUOTE = re.compile("[\"']")
 PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
-"""A string that ends, but does not begin, with a quote: a prime, as in the transposed matrix `[1 2; 3 4]'`."""
+"""A string with a quote only at the end, as in the transposed matrix `[1 2; 3 4]'`."""
 NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 """A single row with bars only at the ends, as in the norm `||3 4||`."""
 
 
 def board(answer: str, problem: ProblemData) -> str | None:
-    """Read a board and write its cells in the expected layout; None if the size or the comparison signs do not fit."""
+    """Write an answer's cells in the expected layout; None if the size or a comparison sign contradicts the layout."""
     layout = _layout(problem.expected)
     if layout is None:
         return None
@@ -134,7 +134,7 @@ def _has_signs_of(answer: str, right: str) -> bool:
 
 
 def _signs(text: str) -> tuple[list[str], list[tuple[int, str]]]:
-    """Return the signs within rows (`<`, `>`), and for signs between rows, the number of rows above and the sign."""
+    """Return the signs within rows, and a pair (number of rows above, sign) for each sign between rows."""
     between_rows = []
     rows = 0
     for line in text.split("\n"):

@@ -72,7 +72,7 @@ class _Operand:
 def to_python_notation(answer: str, functions: Collection[str] = ()) -> str | None:
     """Convert mathematical notation to Python's; None if the answer is ambiguous or has unknown characters.
 
-    A parenthesis must follow each name in `functions`. Any other name before a parenthesis is a factor.
+    Names in `functions` need parentheses: `sin 2x` is ambiguous. Any other name before a parenthesis is a factor.
     """
     answer = POWER_OF_FUNCTION.sub(r"\g<name>\g<argument>**\g<power>", answer.strip())
     written: list[str] = []

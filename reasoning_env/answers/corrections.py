@@ -53,7 +53,10 @@ def _english_words(module: str) -> frozenset[str]:
 
 
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Score a count by its relative error: most counts are small, so any small guess has a small absolute error."""
+    """Score a count by its relative error.
+
+    By absolute error, any small guess would score well, because most counts are small.
+    """
     return min(score, _nearness(float(answer), float(entry["answer"])))
 
 
@@ -77,7 +80,7 @@ def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def correct_kakurasu(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Return 0 if a cell is not 0 or 1, because the library reads -1 as 1; otherwise return `score`."""
+    """Return 0 if a cell is neither 0 nor 1, because the library reads -1 as 1."""
     return score if {*answer.split()} <= {"0", "1"} else 0.0
 
 

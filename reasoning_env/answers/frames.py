@@ -36,7 +36,8 @@ def outermost_frame(
     """Return the name of the outermost frame and the string inside the frame; None if `text` has no frame.
 
     A name from `names` can begin a frame: `gcd = ` in `gcd = 4`. Numbers after the name must equal `numbers`, as in
-    `gcd(8, 12) = 4`. A full stop at the end is a frame too; with `ends_in_full_stop`, only after a mark such as `*`.
+    `gcd(8, 12) = 4`. A full stop at the end is a frame, unless `ends_in_full_stop` is True and no mark such as `*`
+    precedes it.
     """
     if UNFRAMED.fullmatch(text):
         return None
@@ -157,7 +158,7 @@ def _result_name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class AnswerFrame:
-    """A kind of formatting around a whole answer: one of `patterns` must match, and `extract` returns the inside."""
+    """A kind of formatting. One of `patterns` must match the whole answer; `extract` returns the formatted part."""
 
     name: str
     patterns: tuple[re.Pattern[str], ...]

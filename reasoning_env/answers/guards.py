@@ -102,7 +102,7 @@ def score_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def parse_arithmetic(answer: str) -> ast.expr:
-    """Parse an arithmetic expression, ignoring a full stop after the last number. Raises ExpressionError."""
+    """Parse an arithmetic expression, ignoring a full stop after a number. Raises ExpressionError for other strings."""
     return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), max_parts=200)
 
 

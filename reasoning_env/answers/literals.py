@@ -98,7 +98,7 @@ def _in_json(text: str) -> str | None:
 
 
 def _add_sign(parts: list[str], sign: str) -> None:
-    """Append a bracket, comma or colon to `parts`. Remove a trailing comma, and quote a number that is a key."""
+    """Append a bracket, comma or colon. Remove a comma before a closing bracket; quote a number before a colon."""
     if sign in CLOSING:
         if len(parts) > 1 and parts[-1] == "," and parts[-2] not in ("[", "{", ","):
             parts.pop()

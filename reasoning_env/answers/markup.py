@@ -1,4 +1,4 @@
-"""Replace LaTeX, Markdown and Unicode look-alikes in answers by simple characters, and count nested brackets."""
+"""Simplify LaTeX, Markdown and look-alike Unicode characters in answers, and count nested brackets."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WHOLE_FONT = re.compile(rf"\\(?:{FONTS})\{{")
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 """A brace, or an escaped character such as `\\{`."""
 MAX_NESTED = 4
-"""Maximum nesting of LaTeX commands that are replaced; `\\text{\\textbf{yes}}` has two."""
+"""Maximum number of nested LaTeX commands that are replaced. `\\text{\\textbf{yes}}` has two."""
 EMPHASIS = re.compile(
     r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )

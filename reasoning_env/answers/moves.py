@@ -1,4 +1,4 @@
-"""Guards and corrections of tasks whose answers are moves: of boxes, cars or the sides of a cube."""
+"""Guards and corrections (see `rules.py`) for answers that are moves of boxes, cars or sides of a cube."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -
 
 
 def _is_solved_by_last(board: str, moves: str) -> bool:
-    """Return True if every move is possible, and the last move is the first that solves the board."""
+    """Return True if every move is possible, and the board is solved after the last move but not before."""
     rows = [line.replace(" ", "") for line in board.strip().split("\n")]
     signs = {(row, column): sign for row, line in enumerate(rows) for column, sign in enumerate(line)}
     walls = {cell for cell, sign in signs.items() if sign == "+"}
@@ -135,7 +135,7 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Lower `score` by 1 / (number of boxes) for each impossible move, to 0.05 at least. Moving a target scores 0.05.
+    """Subtract 1 / (number of boxes) for each impossible move; the minimum is 0.05. Moving a target scores 0.05.
 
     The library skips impossible moves, so it accepts a list of all conceivable moves.
     """

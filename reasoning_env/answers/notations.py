@@ -63,7 +63,7 @@ def _percentage(answer: str) -> NumberValue | None:
 
 
 def fraction(answer: str, problem: ProblemData) -> str | None:
-    """Read a fraction, or the fraction after the last `=`: `6/8 = 3/4`. An unreduced fraction is wrong."""
+    """Read a fraction, or the fraction after the last `=`, as in `6/8 = 3/4`. Only the reduced fraction is right."""
     sides = [fraction_parts(side.strip()) for side in answer.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
@@ -95,7 +95,7 @@ def digits(answer: str, problem: ProblemData) -> str | None:
 
 
 def _digits_without_base(answer: str, base: str) -> str | None:
-    """Return the digits without a mark of `base`, such as `0x` or `_16`; None if the answer names another base."""
+    """Remove a mark of `base`, such as `0x` or `_16`. Return None if the answer names another base or is not digits."""
     match = DIGITS_IN_BASE.fullmatch(answer)
     if match is None:
         return None
@@ -190,7 +190,7 @@ def measure(answer: str, problem: ProblemData) -> str | None:
 
 
 def _is_right_measure(answer: str, shown: str, exact: Fraction, places: int) -> bool:
-    """Return True if a number equals the expected number `shown`, or rounds `exact` to at least `places` decimals."""
+    """Return True if a number equals `shown`, or is `exact` rounded to `places` or more decimals."""
     if not NUMBER.fullmatch(answer):
         return False
     return Fraction(answer) == Fraction(shown) or rounds(answer, exact, places=places, error=FLOAT_ERROR)

@@ -44,10 +44,9 @@ class AnswerRules:
     max_partial: float = 1.0
     """Limit for the partial credit of a wrong answer."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """Returns guesses from an entry's metadata, in addition to `shortcuts.guesses`. To earn partial credit, a wrong
-    answer must score higher than all wrong guesses."""
+    """Returns guesses from an entry's metadata, beside those of `shortcuts.guesses`."""
     ends_in_full_stop: bool = False
-    """True if a full stop at the end may belong to the answer. It is then removed only after a mark such as `*`."""
+    """True if right answers may end in a full stop. Only a full stop after a mark such as `*` is removed."""
     result_names: tuple[str, ...] = ()
     """Names of the result that may precede the value, as in `GCD: 4` or `gcd(8, 12) = 4`. In a name, `{key}` stands for
     the value of `key` in the metadata."""

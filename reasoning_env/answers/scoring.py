@@ -47,8 +47,7 @@ class AnswerCandidate:
 class Scorer:
     """Scores answers to one problem.
 
-    - `strict`: if True, an answer that the task's answer type cannot read scores at most FORM_SCORE. If False, the
-      score of the library's verifier counts.
+    - `strict`: if True, limit the scores of unreadable answers to FORM_SCORE. If False, return the library's scores.
     - `accepts_forms`: if True, remove formatting and read other notations.
     - `with_tags`: if True, also score the answer with answer tags added.
     - `frames`: names of the formatting that was removed from the last answer.
@@ -162,7 +161,7 @@ class Scorer:
         )
 
     def _scores_right_answer(self) -> bool:
-        """Return True if the task has an answer type, and its verifier raises no error for the right answer."""
+        """Return True if the task has an answer type, and the verifier raises no error for the right answer."""
         if self.rules.type is None or not self._problem.expected:
             return False
         return _score_or_none(self._verifier_score, self._problem.expected) is not None
@@ -235,9 +234,9 @@ class Scorer:
         return min(score, self.rules.max_partial)
 
     def _verifier_score(self, answer: str) -> float:
-        """Return the score of `library_score`, the guard or the library's verifier: the first that the task has.
+        """Score an answer by `library_score` (if not `strict`), else by the guard, else by the library's verifier.
 
-        `library_score` counts only if rewards are not strict. Raises the function's errors.
+        Raises the errors of the function that scores.
         """
         entry: Entry = pickle.loads(self.entry)
         if not self.strict and self.rules.library_score is not None:

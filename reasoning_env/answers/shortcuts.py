@@ -45,7 +45,7 @@ def copies(problem_text: str) -> dict[str, str]:
 
 
 def is_copied(problem_text: str, answer: str) -> bool:
-    """Return True if the answer has the same content as a part of the question that `copies` returns."""
+    """Return True if one of the question's parts (see `copies`) has the same content as the answer."""
     return any(same_content(part, answer) for part in copies(problem_text).values())
 
 
@@ -65,7 +65,7 @@ def quotations(problem_text: str) -> list[str]:
 
 
 def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
-    """For each name in `fills`, return the question's board as its function fills it; {} if no cell is empty."""
+    """Fill the question's board by each function in `fills`. Return boards by name; {} if no cell is empty."""
     board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
@@ -94,9 +94,9 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """For each constant in LAYOUTS, return the right answer with the constant in place of every number. Keys are names.
+    """Return copies of the right answer, by name. Each has one constant of LAYOUTS in place of every number.
 
-    Return {} if the answer contains a name such as x1, or has at least as many words as numbers.
+    Return {} if a letter precedes a digit, as in x1, or if the answer has at least as many words as numbers.
     """
     words = re.findall(r"[^\W\d_]{2,}", answer)
     if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
@@ -126,7 +126,7 @@ def last_grid(text: str) -> list[str]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the last block of lines that has an empty cell and no words; [] if there is none."""
+    """Return the last block of wordless lines with an empty cell; [] if there is none."""
     lines = text.splitlines()
     wordless = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if wordless[n] and any(mark in line for mark in BLANK_MARKS[:2])]
@@ -182,7 +182,7 @@ LEGAL_FILLS: Mapping[str, Fill] = {
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
 }
-"""Functions that fill in a legal digit, as a beginner does. The function `guesses` uses them, not the audit."""
+"""Functions that fill in a legal digit. `guesses` uses these functions; the audit does not."""
 
 
 def _last(items: Sequence[str]) -> str:
@@ -196,7 +196,7 @@ MAX_PARTIAL = 0.98
 
 
 def above_guessing(score: float, guess: float) -> float:
-    """Rescale a partial score linearly: the best guess's score `guess` becomes 0, and 1 becomes MAX_PARTIAL.
+    """Rescale a partial score linearly from [guess, 1] to [0, MAX_PARTIAL]. `guess` is the best guess's score.
 
     Results below FORM_SCORE become FORM_SCORE.
     """

@@ -1,7 +1,7 @@
 """Answer types: functions that read a whole answer as a value.
 
 A type takes an answer without formatting and returns the value in the notation that the verifier expects. It returns
-None for an unreadable answer, such as an answer with "not" or a second answer.
+None for an unreadable answer, such as "not 5" or "5 or 6" for a number.
 
 If the type returns the expected answer, the answer scores 1. The verifier scores any other value. In tasks with one
 right answer, this score is always below 1.
@@ -24,14 +24,14 @@ class ProblemData:
 
 
 AnswerType = Callable[[str, ProblemData], str | None]
-"""Returns the expected answer if the answer means the same, any other value in the verifier's notation, and None for an
-unreadable answer."""
+"""Returns the expected answer for an equal value, other values in the verifier's notation, and None for an unreadable
+answer."""
 
 
 def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
     """Make an answer type for words and sentences: any string, compared word by word.
 
-    With `blanks_count=False`, spaces are ignored. With `may_be_spelled`, a word may be spelled out: `s-u-n`. A letter
+    With `blanks_count=False`, `a b` equals `ab`. With `may_be_spelled`, a word may be spelled out: `s-u-n`. A letter
     outside ASCII never equals an ASCII letter.
     """
 
@@ -87,7 +87,8 @@ def sequence(
 
     - `token` and `joint`: the patterns of elements and of separators.
     - `length`: elements of this length need no separator; 0 if all elements need one.
-    - `write` and `spell`: the verifier's separator, and a function that converts each element for the verifier.
+    - `write`: the separator that the verifier expects.
+    - `spell`: converts an element to the verifier's notation.
     """
     element = re.compile(token)
     side_by_side = re.compile(f"(?:{token})+") if length else None

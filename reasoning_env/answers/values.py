@@ -1,4 +1,4 @@
-"""Answer types of JSON values: lists, objects and plans, in JSON's or Python's notation."""
+"""Answer types of JSON values: lists, objects and plans (lists of steps), in JSON's or Python's notation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def json_text(answer: str) -> str | None:
 
 
 def value(answer: str, problem: ProblemData) -> str | None:
-    """Convert a list or an object to JSON. If the value is right, return `problem.expected`. True does not equal 1."""
+    """Convert a list or an object to JSON, or to `problem.expected` if the values are equal. True does not equal 1."""
     return _compared(json_text(answer), problem.expected)
 
 
@@ -77,8 +77,7 @@ def texts(pattern: str) -> AnswerType:
 def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
     """Make an answer type for lists of moves, which may be on separate lines. Each move must match `pattern`.
 
-    A move may be a list of parts, which `joint` joins. `tight` maps patterns to replacements, which convert a move to
-    the verifier's notation.
+    A move may be a list of parts, which `joint` joins. `tight` maps patterns to what replaces their matches in moves.
     """
     matches = re.compile(pattern).fullmatch
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Tokens: TypeAlias = "Sequence[int] | NDArray[Any]"
 
 PROBES = (PROBE_QUESTION, " 1 + 1 ", "\n\n\u0301x\n", "É\u2581日本")
-"""Questions with different first and last characters, to check that a prompt can be encoded in two parts."""
+"""Test questions with various first and last characters, to check that a prompt can be encoded in two parts."""
 MAX_STARTS = 8
 """Limit for the number of cached prompt beginnings. Training and evaluation need one beginning each."""
 
@@ -86,7 +86,7 @@ class ChatFormat:
         return Prompt(tuple(messages), text, tuple(self.encode(text)))
 
     def _start(self, messages: Messages) -> _Start:
-        """Return the beginning that all prompts with these messages before the question share."""
+        """Return the beginning of the prompt that is the same for every question."""
         before = tuple(message["content"] for message in messages[:-1])
         start = self._starts.get(before)
         if start is None:

@@ -135,7 +135,7 @@ def probe_template(
 
 
 def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]) -> ChatLayout:
-    """Return the layout that passes unchanged messages to the template. Raises ConfigError if there is no template."""
+    """Return the layout that does not change messages. Raises ConfigError if there is no template."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)
         if not own and not _formats_chats(tokenizer):
@@ -250,7 +250,7 @@ def _find_ending(layout: ChatLayout) -> list[int]:
 
     - special tokens, one of them the end-of-text token: the tokens up to and including the end-of-text token,
     - special tokens without the end-of-text token: the first of them,
-    - words, then the end-of-text token (Kimi K3): only this token, because the model itself generates such words,
+    - words, then the end-of-text token (Kimi K3): only this token, because replies contain these words,
     - nothing (GLM): the special token that begins the next turn,
     - anything else: the end-of-text token, if the tokenizer has one.
     """
@@ -277,7 +277,7 @@ def _find_ending(layout: ChatLayout) -> list[int]:
 
 
 def _is_known(thinking_format: ThinkingFormat, vocabulary: Mapping[str, int], jinja: object) -> bool:
-    """Return True if all tokens of a thinking format are in the vocabulary or in the template."""
+    """Return True if all tokens of a thinking format are in the vocabulary, or all are in the template."""
     if all(token in vocabulary for token in thinking_format.tokens):
         return True
     return isinstance(jinja, str) and all(token in jinja for token in thinking_format.tokens)

@@ -84,7 +84,7 @@ def read_content(content: object) -> Content | None:
 
 
 def _fields(parts: object) -> list[Mapping[str, object]] | None:
-    """Return the fields of each part of a list; None if the argument is not a list of parts."""
+    """Return the fields of each part of a message; None if `parts` is not a list of such parts."""
     if not isinstance(parts, list):
         return None
     fields = [part if isinstance(part, Mapping) else getattr(part, "__dict__", None) for part in parts]
@@ -113,7 +113,7 @@ def _text(completion: object, number: int) -> str:
 
 
 def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) -> str:
-    """Return the text of the assistant's last message, ignoring later messages. Raises ConfigError if there is none."""
+    """Return the text of the assistant's last message. Raises ConfigError if the assistant has no message."""
     message = next((message for message in reversed(messages) if _is_of_assistant(message)), None)
     if message is None:
         roles = ", ".join(sorted({str(message.get("role")) for message in messages}))

@@ -189,7 +189,7 @@ def _items_per_s(task: Task) -> float:
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to the current `sys.stderr`, which a progress bar replaces.
+    """Writes log lines to the current `sys.stderr`: a progress bar sets `sys.stderr` to another object.
 
     Control characters are escaped, because errors of servers and libraries may quote hostile text.
     """

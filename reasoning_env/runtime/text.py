@@ -43,7 +43,7 @@ def describe_connection(error: OSError) -> str:
 
 
 def short(value: object) -> object:
-    """Return what an error message shows: `value`, or the type of `value` if its `repr` has over 80 characters."""
+    """Return what an error message shows: `value`, or `type(value)` if `repr(value)` has over 80 characters."""
     return value if len(repr(value)) <= 80 else type(value)
 
 

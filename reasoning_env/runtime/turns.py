@@ -41,7 +41,7 @@ class _Call:
 
 
 class _CallQueue:
-    """The queue of one event loop's calls for the thread DECODER."""
+    """Queues the calls that one event loop sends to the thread DECODER."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Call] = deque()
@@ -93,7 +93,7 @@ def _run_calls(calls: Sequence[_Call]) -> list[tuple[Any, Exception | None]]:
 class _Turns:
     """The queue, the lock and the semaphore that all callers on one event loop share.
 
-    The semaphore limits replies that are parsed at the same time, because parsing needs much memory.
+    The semaphore limits how many replies are parsed at the same time, because parsing needs much memory.
     """
 
     calls: _CallQueue = field(default_factory=_CallQueue)
@@ -120,7 +120,7 @@ async def in_turn(work: Callable[[], T]) -> T:
 
 
 async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence[Sequence[float]]) -> list[T]:
-    """Return `work(numbers)` for each sequence. Yield to the event loop after about NUMBERS_PER_TURN numbers."""
+    """Call `work` on each sequence, and return the results. Yield to the event loop every NUMBERS_PER_TURN numbers."""
     if sum(map(len, sequences)) <= NUMBERS_PER_TURN:
         return [work(sequence) for sequence in sequences]
     results: list[T] = []
@@ -139,7 +139,7 @@ async def map_in_turns(work: Callable[[Sequence[float]], T], sequences: Sequence
 
 
 async def run_in_turns(pieces: Generator[None, None, T]) -> T:
-    """Run each step of a generator in its own iteration of the loop, and return the generator's result."""
+    """Run a generator and return its result. The event loop runs other tasks before each step."""
 
     def step() -> tuple[T] | None:
         try:

@@ -1,6 +1,6 @@
 """Write files that stay readable even if the process is killed or the disk is full.
 
-`KeyedFile` stores the rows of commands that can be resumed. The file has one JSON object per line, in any order. Each
+`KeyedFile` stores the rows that a resumable command writes. The file has one JSON object per line, in any order. Each
 line begins with the row's `key`, which is unique in the file. The file `{name}.header` beside it stores the settings
 that determine the rows. If the command is run again with the same settings, it adds the missing rows.
 
@@ -254,7 +254,7 @@ class KeyedFile:
         self.append(key, json.dumps(row).encode("ascii") + b"\n")
 
     def rows(self, keys: Iterable[str]) -> Iterator[dict[str, object]]:
-        """Yield the rows with these keys, in the order of the keys."""
+        """Yield the row of each key, in the given order."""
         with open(self.path, "rb") as lines:
             for key in keys:
                 lines.seek(self._places[key])

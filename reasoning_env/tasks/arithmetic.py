@@ -130,7 +130,7 @@ FACTORS = range(-3, 4)
 def _obeys_another_rule(entry: Entry) -> bool:
     """Return True if a linear rule fits the sequence, and the library's answer does not obey this rule.
 
-    A linear rule calculates each number from the two before it: in -1, 1, 0, 1, 1, 2, each number could be their sum.
+    A linear rule is c = p * b + q * a for successive numbers a, b, c. The rule p = q = 1 fits -1, 1, 0, 1, 1, 2.
     """
     shown = [int(number) for number in SHOWN_NUMBER.findall(str(entry["question"]))]
     terms = list(zip(shown, shown[1:], shown[2:], strict=False))

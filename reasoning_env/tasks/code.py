@@ -47,7 +47,7 @@ UNSTABLE_PROGRAMS = frozenset(_DIGESTS.split())
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return an entry whose question lacks the input, which is unknown until the library generates the problem."""
+    """Return the part of an entry that is known before generation: the question without the input."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}
@@ -63,7 +63,7 @@ def _has_no_definite_output(entry: Entry) -> bool:
 
 
 def _has_not_run(entry: Entry) -> bool:
-    """Return True if the program raised an error. In this case, the library shows an empty input and output."""
+    """Return True if the program raised an error: the library then shows an empty input and output."""
     metadata = entry["metadata"]
     return [metadata.get(name) for name in ("input_data", "output_data")] == [{}, {}]
 

@@ -104,12 +104,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries that are too easy, but serves the share `served` of them."""
+    """Return a rule that rejects too easy entries, except a share `served`."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries whose answer can be copied, but serves the share `served` of them."""
+    """Return a rule that rejects entries whose answer can be copied from the question, except a share `served`."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -119,7 +119,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Return a rule that rejects entries with the right answer `answer`, but serves the share `served` of them."""
+    """Return a rule that rejects entries with the right answer `answer`, except a share `served`."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",
@@ -165,11 +165,12 @@ class Task:
 
     # How many questions there are
     has_small_pool: bool = False
-    """True if two of 3,000 random seeds gave the same question with the default parameters. The task then has fewer
-    than about five million questions."""
+    """True if two of 3,000 random seeds gave the same question with the default parameters. So the task probably has
+    fewer than five million questions."""
     question_counts: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
-    """Number of different questions with the library's defaults, then at each of QUESTION_LEVELS (`tools/pools.py`).
-    None means MANY_QUESTIONS or more. Missing levels were too slow to measure. A task without levels has one number."""
+    """Number of different questions with the library's defaults, then at each of QUESTION_LEVELS, as measured by
+    `tools/pools.py`. None means MANY_QUESTIONS or more. Missing levels were too slow to measure. A task without levels
+    has one number."""
 
     # How the library generates problems
     levels: tuple[FieldLevels, ...] | None = ()
@@ -215,4 +216,4 @@ class Task:
     answer: AnswerRules = field(default_factory=AnswerRules)
     """How answers are parsed and scored."""
     scores_without_params: bool = False
-    """True if building the dataset is slow and the verifier reads no parameters. One dataset can score all answers."""
+    """True lets one dataset score all answers. Set if building datasets is slow and verifiers read no parameters."""

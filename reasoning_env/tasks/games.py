@@ -189,7 +189,10 @@ KNIGHT_SWAP = Task(
 
 
 def _apply_last_card(entry: Entry, dataset: Dataset) -> Corrected:
-    """Apply the question's rules to the last card; the library overlooks some cards that make a Peng or a Chi."""
+    """Apply the question's rules to the last card.
+
+    The library overlooks some cards that make a Peng or a Chi.
+    """
     rounds = entry["metadata"]["rounds"]
     first_hand = re.search(r"initial cards ([A-Z]+)", str(entry["question"]))
     if first_hand is None:
@@ -415,7 +418,7 @@ TOWER_OF_HANOI = Task(
 
 
 def _has_other_captures(entry: Entry) -> bool:
-    """Return True unless the expected move is the only move that captures stones."""
+    """Return True if a move other than the expected one captures stones, or the expected move captures none."""
     board = entry["metadata"]["board"]
     answer = str(entry["answer"])
     right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))

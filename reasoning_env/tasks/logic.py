@@ -42,9 +42,9 @@ EVERY_STEP = "from its easiest level to the next, the library raises all three p
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if the number of claims with `and` correctly suggests that two people have the same role.
+    """Return True if two people have the same role, and counting the claims with `and` suggests this.
 
-    If both claims contain `and`, both people probably have the same role. If no claim does, both are probably knights.
+    With two such claims, the roles are probably the same. Without any, both people are probably knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
@@ -87,7 +87,7 @@ KNIGHTS_KNAVES = Task(
 def _counts_unseen(entry: Entry) -> bool:
     """Return True if all outputs of the examples are 0 or 1, and the right answer is a larger number.
 
-    Then several rules fit the examples, such as "count the fives" and "is there a five?".
+    Several rules then fit the examples, such as "count the fives" and "is there a five?".
     """
     shown = set(re.findall(r"(?m)^Output \d+: (.*)$", str(entry["question"])))
     return bool(shown) and shown <= {"[0]", "[1]"} and str(entry["answer"]) not in ("[0]", "[1]")
@@ -99,7 +99,7 @@ INPUT_LIST = re.compile(r"(?m)^Input(?P<example> \d+)?: (?P<items>\[.*\])$")
 def _repeats_unseen(entry: Entry) -> bool:
     """Return True if the test input repeats a number and no example's input does.
 
-    Then several rules fit the examples, such as sorting with and without duplicates.
+    Several rules then fit the examples, such as sorting with and without duplicates.
     """
     repeating = {"example": False, "test": False}
     for match in INPUT_LIST.finditer(str(entry["question"])):
@@ -222,7 +222,7 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
         return sum(1 << number for number, kind in enumerate(kinds) if condition(kind))
 
     def read(match: re.Match[str]) -> tuple[int, bool]:
-        """Return a bit mask of kinds, and True if a statement says that one of them has objects, False if none has."""
+        """Return a bit mask of kinds, and a bool: one of these kinds has objects (True), or none has (False)."""
         subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
         inside = not match["negation"] and match["quantifier"] != "All"
         members = having(lambda kind: kind[subject] and kind[predicate] == inside)

@@ -1,4 +1,4 @@
-"""Apply a task's declaration to the library's problems: correct answers, clarify questions, reject flawed problems."""
+"""Apply a task's declaration: replace wrong answers, clarify questions, reject flawed problems."""
 
 from __future__ import annotations
 

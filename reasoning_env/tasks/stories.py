@@ -30,9 +30,9 @@ def _name_brother(entry: Entry, dataset: Dataset) -> str:
 
 
 def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
-    """Add the two circles' numbers of female colleagues, and subtract 1.
+    """Add the two numbers of female colleagues in the question, and subtract 1.
 
-    The library ignores the second circle.
+    The library ignores the second number.
     """
     counts = re.findall(r"(\d+) female colleagues", str(entry["question"]))
     if len(counts) != 2:

@@ -238,7 +238,7 @@ def _repeats_word(entry: Entry) -> bool:
 
 
 CUT_SENTENCE = re.compile(r"[a-z].*|.*\b(?:Mr|Mrs|Dr|www)\.", re.DOTALL)
-"""Matches either part of a sentence that the library split at the full stop of an abbreviation or a web address."""
+"""Matches a part of a sentence that the library cut at the full stop of an abbreviation or a web address."""
 
 
 def _cannot_be_ordered(entry: Entry) -> bool:
@@ -352,7 +352,7 @@ STRING_SYNTHESIS = Task(
 
 
 def ladders(start: str, end: str) -> list[str]:
-    """Return two ladders that replace single letters: one from the left, one from the right. Steps may be non-words."""
+    """Return two ladders that replace one letter a step: from left to right, and from right to left."""
     lengths = range(len(end) + 1)
     from_left = [end[:length] + start[length:] for length in lengths]
     from_right = [start[:length] + end[length:] for length in reversed(lengths)]

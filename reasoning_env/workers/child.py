@@ -79,7 +79,7 @@ def freeze_imports() -> None:
 
 
 def serve_generator(source: Source, sock: socket.socket) -> None:
-    """Until the socket closes, reply to requests: generate a problem, check parameters or describe parameters."""
+    """Until the socket closes, reply to requests to generate a problem, or to check or describe parameters."""
     while (request := read_frame(sock)) is not None:
         if "check" in request.header:
             faults = [source.check(*checked) for checked in request.header["check"]]
@@ -232,8 +232,8 @@ class Forker:
     def _clean_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Kill a worker and its process group, store its exit code, and remove its folder.
 
-        First, give a worker that closed its socket (`has_closed`) EXIT_GRACE_S seconds to exit. If the worker still
-        runs then, store DISCONNECTED_STATUS as its exit code.
+        A worker that closed its socket (`has_closed`) first gets EXIT_GRACE_S seconds to exit. If it still runs then,
+        the stored code is DISCONNECTED_STATUS.
         """
         lives_on = has_closed and not _ends_soon(pid)
         kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
@@ -396,7 +396,7 @@ def address_space_mb() -> int:
 
 
 def load_library(library: Library, settings: dict[str, Any], announce: Callable[[str], None]) -> Loaded:
-    """Return the library with the user's task modules. Raises TaskModuleError."""
+    """Import the user's task modules, and return the library with their tasks. Raises TaskModuleError."""
     source = library.add_modules(settings["task_modules"], settings["folder"], announce)
     library.rewards = settings["rewards"]
     faster = FasterGenerators(library.module, library.tasks) if settings["fast"] else None

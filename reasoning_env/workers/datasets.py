@@ -23,7 +23,7 @@ from ..tasks import find_task
 
 
 class DatasetCache:
-    """The most recently used datasets of the library `module`, by task."""
+    """Caches the latest datasets of each task. `module` is the imported library."""
 
     DATASETS_PER_TASK = LEVEL_STEPS + 1
     """Maximum number of cached datasets per task: one for each level. The datasets of all tasks take 180 MB."""

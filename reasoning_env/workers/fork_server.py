@@ -74,8 +74,8 @@ class PoolSettings:
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
         """Return the settings of a pool that scores rows.
 
-        There is a time limit per completion, but by default none per group. So slow completions do not prevent the
-        scoring of other completions of their group.
+        Each completion has a time limit, but a group has none, so that one slow completion cannot prevent the scoring
+        of others.
         """
         return cls(user, score_function=function, budget_s=math.inf)
 
@@ -83,7 +83,7 @@ class PoolSettings:
     def of(
         cls, user: ReasoningSettings, checkout: str | Path | None, score: str | ScoreFunction | None
     ) -> PoolSettings:
-        """Return the settings of a pool that serves the library's problems or, if `score` is given, scores rows."""
+        """Return the settings of a pool for rows if `score` is given, otherwise for the library's problems."""
         if score is None:
             return cls(user, None if checkout is None else Path(checkout))
         return cls.of_function(score if isinstance(score, ScoreFunction) else ScoreFunction(score), user)
@@ -105,7 +105,7 @@ class PoolSettings:
         return self.user.generators if self.score_function is None else 0
 
     def for_child(self) -> dict[str, object]:
-        """Return only the settings that the fork server needs, because its workers may run hostile code."""
+        """Return only the settings that workers need, because workers may run hostile code."""
         return {
             **self.user.model_dump(include=CHILD_SETTINGS),
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
@@ -117,7 +117,7 @@ class PoolSettings:
 
 
 MAX_FAILED_STARTS = 3
-"""If all workers of a role failed to start this often in a row, jobs fail immediately, without waiting for a worker."""
+"""After this many failed starts in a row in each slot of a role, jobs fail immediately."""
 WORKER_NICENESS = 3
 """Niceness of workers, so that on a busy machine the event loop gets more processor time than a worker."""
 
@@ -141,7 +141,7 @@ def run_child(
 
 
 class KilledError(WorkerError):
-    """The fork server was killed while it started, by another process or because the machine ran out of memory."""
+    """Another process, or the kernel for lack of memory, killed the fork server during its start."""
 
 
 class ForkServer:
@@ -155,7 +155,7 @@ class ForkServer:
     SLOW_IMPORT_S = 20.0
     """Seconds after which a slow import is logged. Importing reasoning-core takes 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
-    """Seconds that the process gets to end by itself before it is killed. A pool must close within five seconds."""
+    """Seconds after which a process that has not ended by itself is killed. A pool must close within five seconds."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._channel: Channel | None = None
@@ -274,9 +274,9 @@ class ForkServer:
         )
 
     async def _await_import(self, channel: Channel) -> Frame:
-        """Return the first message after the imports. Each earlier message names the module whose import begins.
+        """Wait for the imports, and return the first message after them.
 
-        After SLOW_IMPORT_S seconds, a warning names the module that is being imported.
+        Each earlier message names the next module. A warning names a module after SLOW_IMPORT_S seconds.
         """
         while True:
             loop = asyncio.get_running_loop()
@@ -294,7 +294,8 @@ class ForkServer:
     async def spawn(self, role: Role, replaces: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the replaced worker ended.
 
-        Without `replaces`, the returned end is unknown. After a WorkerError, check `is_usable` before the next call.
+        Without `replaces`, the second value is the unknown end `WorkerEnd()`. After a WorkerError, check `is_usable`
+        before the next call.
         """
         replaced_pid = 0
         if replaces is not None and replaces.forked_by is self:
@@ -424,7 +425,7 @@ def start_ahead() -> None:
 
 
 def launch(settings: PoolSettings) -> ForkServer:
-    """Return the fork server that `start_ahead` started if it fits the settings; otherwise, start a new fork server.
+    """Return the fork server of `start_ahead` if it fits the settings, or start a new one.
 
     Raises WorkerError if the process cannot be started.
     """

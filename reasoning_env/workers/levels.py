@@ -49,8 +49,8 @@ class Attribute:
     """An attribute of a curriculum: one config field, or the two fields for the bounds of a range.
 
     `levels` has the values from easy to hard: pairs of bounds, or single values. If `distinct_bounds` is true, the
-    bounds of a range differ also at level 0. If `drawn` is true, the seed picks one of the two values nearest to a
-    level.
+    bounds of a range differ also at level 0. If `drawn` is true, the seed picks one of the two values between which a
+    level lies.
     """
 
     fields: tuple[str, ...]
@@ -61,7 +61,7 @@ class Attribute:
     def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
         """Return the value of each config field of the attribute at a level.
 
-        If the attribute is `drawn`, the random number `draw` in [0, 1) picks one of the two nearest values.
+        If `drawn` is true, the random number `draw` in [0, 1) picks the value before or after the level.
         """
         last = len(self.levels) - 1
         if self.drawn:
@@ -107,8 +107,8 @@ class DifficultyMap:
         """Return the parameters of a task at a level in [0, 1]. `overrides` replace parameters of the level.
 
         If the library's config rejects the parameters, use the nearest valid level; of two equally near levels, the
-        lower one. The random number `draw` in [0, 1) picks the value of each attribute that is `drawn`. For the task
-        `composite`, `overrides` must list the member tasks, and the members get the parameters of the level.
+        lower one. The random number `draw` in [0, 1) picks the values of `drawn` attributes. For the task `composite`,
+        `overrides` must list the member tasks, and the members get the parameters of the level.
 
         Raises:
             ValueError: no level is valid, or the level is not in [0, 1].
@@ -267,10 +267,9 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Return the levels of an attribute, which has one default value per config field.
+    """Put `min(defaults)` before the levels if it is below `levels[0]`, and `max(defaults)` is not above `levels[0]`.
 
-    If no default value is above the first level and the lowest one is below, insert the lowest one before the first
-    level. Levels that are not ascending numbers are returned unchanged.
+    `defaults` has one value per config field. Levels that are not ascending numbers are returned unchanged.
     """
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)

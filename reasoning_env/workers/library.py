@@ -268,7 +268,7 @@ class Library(Source):
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
         """Return the flaw of a problem, such as an ambiguous question; None if there is none.
 
-        A checkout may word questions differently, so exceptions that the rules raise are ignored for a checkout.
+        Ignore exceptions of the rules for a checkout, whose questions may have other words.
         """
         try:
             return find_flaw(task, entry, seed)

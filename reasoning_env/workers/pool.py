@@ -5,9 +5,9 @@ has a queue of jobs. Each worker has a slot, and one asyncio task (the slot's ow
 Deadlines start when a worker gets the job. If a job's caller is cancelled, the job leaves the queue. A worker that
 already runs the job is replaced unless the job ends within REPLACEMENT_S.
 
-If a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. An
-unexpected error fails one job and kills one worker. A role has an outage if each of its slots had MAX_FAILED_STARTS
-failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
+If a slot is empty, its owner starts a worker, and retries with growing pauses as long as the pool is open. After an
+unexpected error, one job fails and one worker is killed. A role has an outage if each of its slots had
+MAX_FAILED_STARTS failed starts in a row. Its jobs then fail with WorkerError, until a worker starts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Without this time, clients that disconnect early would make the pool replace all
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A job for a worker. `run` is called with the worker's slot. Urgent jobs run before all others."""
+    """A job for a worker. `run` is called with the worker's `Slot`. Urgent jobs run before all others."""
 
     run: Callable[[Slot], Awaitable[object]]
     result: asyncio.Future[Any]
@@ -176,7 +176,7 @@ class WorkerPool:
 
     @property
     def fault(self) -> str | None:
-        """Why no worker of a role can work, in one line; None if a worker of each role runs."""
+        """The reason, in one line, if a role has no worker that can work; None if each role has one."""
         if self._closed:
             return str(_closed_error())
         for role in filter(self._settings.workers, Role):
@@ -199,7 +199,7 @@ class WorkerPool:
         `deadline_s` limits the wall-clock time; `cpu_s`, if given, limits the processor time. Both are in seconds.
 
         Raises:
-            GenerationError: The task raised an error, ended its worker twice, or exceeded a limit.
+            GenerationError: The task's generator raised an error, ended its worker twice, or exceeded a limit.
             GeneratorFaultError: This project has a bug, or a worker violated the protocol.
             WorkerError: No worker can be started, MAX_KILLS workers were killed, or two workers got hardly any
                 processor time.
@@ -425,7 +425,7 @@ class WorkerPool:
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
-        """Count and log a failed start of a worker. If the role has an outage, fail its queued jobs."""
+        """Count and log a failed start of a worker. If `_outage` returns an error, fail the role's queued jobs."""
         slot.failed_starts += 1
         self._failures[slot.role] = failure
         self._outages[slot.role].note(

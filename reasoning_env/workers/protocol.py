@@ -122,7 +122,7 @@ def encode_frame(header: Mapping[str, object], blob: bytes = b"") -> bytes:
 
 
 def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
-    """Parse the part of a frame after the two lengths. Raises ProtocolFault if the header is not a JSON object."""
+    """Parse a frame's header and blob, without the lengths. Raises ProtocolFault if the header is not a JSON object."""
     text = body[:header_bytes]
     try:
         header = msgspec.json.decode(text)

@@ -22,8 +22,8 @@ The sandbox does not protect against:
 
 - Missing layers. With neither Landlock nor seccomp, as on macOS, only the limits apply. Code could then read and write
   the user's files, connect to any address and signal other processes. Only the guards protect such systems.
-- False scores. Until its worker is replaced, code could give any answer any score from 0 to 1. The main process checks
-  only the form of replies.
+- False scores. Hostile code could give any answer any score from 0 to 1 until its worker is replaced. The main process
+  checks only the form of replies.
 - Reading the readable files (Python, packages, shared libraries, `read_paths`), checking whether a file exists, and
   using memory and time up to the limits.
 - Vulnerabilities of the kernel.
@@ -202,7 +202,7 @@ def _lower(limit: int, value: int) -> None:
 
 
 Layers = Mapping[str, Callable[[], object]]
-"""Layers by name, in order of application. Each function restricts this process permanently or raises OSError."""
+"""Functions by layer name, in order of application. Each restricts this process permanently or raises OSError."""
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def prepare(
 
 
 def _limits(memory_mb: int) -> Layers:
-    """Return the layers that all workers have."""
+    """Return the limits, which all workers have."""
     found: dict[str, Callable[[], object]] = {
         # If core dumps go to a program, Linux ignores a limit of 0, but not of 1. For a socket it ignores both.
         "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
@@ -369,7 +369,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dict[tuple[int, int], int]:
-    """Open `paths`. Return the file descriptors by device and inode number; an empty mapping except on Linux.
+    """Open `paths`, and return file descriptors by device and inode number. On systems other than Linux, return {}.
 
     Leave out paths that cannot be opened and, if `only` is given, files that are not in `only`.
     """
@@ -389,7 +389,7 @@ def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dic
 
 
 def _landlock(opened: Collection[int], descriptors: list[int]) -> Callable[[], object]:
-    """Return a function that restricts this process's use of files to reading the files and folders in `opened`.
+    """Return a function that limits the process that calls it to reading the files and folders in `opened`.
 
     All workers use one ruleset. Its descriptor is added to `descriptors`.
     """
@@ -460,10 +460,10 @@ exit 60 93           exit_group 231 94    clone 56 220         set_robust_list 2
 """
 """All system calls that a verifier worker may make: name, number on x86_64, number on aarch64 (- if there is none).
 
-Verifiers, numpy, sympy, scipy and score functions with threads make these calls on Python 3.11 to 3.13, or would make
-them with another C library. In traces of all tasks, of RLVE's 400 environments and of two dozen libraries, the filter
-refused only calls that write files or open sockets, calls that start threads (if `threads` is False), clone3 (libraries
-then use clone) and libselinux's statfs. Reasons for some entries:
+Verifiers, numpy, sympy, scipy, and score functions that use threads, make these calls on Python 3.11 to 3.13, or would
+make them with another C library. In traces of all tasks, of RLVE's 400 environments and of two dozen libraries, the
+filter refused only calls that write files or open sockets, calls that start threads (if `threads` is False), clone3
+(libraries then use clone) and libselinux's statfs. Reasons for some entries:
 
 - recvfrom, sendto: Python's sockets use these calls. The worker's only socket is connected to the main process.
 - mbind: OpenBLAS uses it for its own buffers.
@@ -483,7 +483,7 @@ newer than Linux 5.0, so libraries work without them."""
 
 @dataclass(frozen=True)
 class Check:
-    """Allow a system call only if its argument number `argument`, masked with `mask`, is one of `values`.
+    """Allow a system call only if its argument at index `argument`, masked with `mask`, is one of `values`.
 
     This compares the lower 32 bits of the argument, or the higher 32 bits if `high` is True. For flags and command
     numbers, comparing the lower bits is enough, because the kernel ignores the higher bits.
@@ -502,7 +502,7 @@ def _is_null(argument: int) -> list[Check]:
 WRITING = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
 """Flags of `open` for writing, creating or truncating a file."""
 CLONE_THREAD = 0x10000
-"""The flag of the system call clone that starts a thread of this process, from <linux/sched.h>."""
+"""Flag with which `clone` starts a thread of this process, from <linux/sched.h>."""
 CLONE_NAMESPACES = 0x7E020000
 """All flags of clone that create a namespace, from <linux/sched.h>."""
 
@@ -555,7 +555,7 @@ def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
 
 
 def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
-    """Return the kernel's number for each allowed system call, by name. TABLES has each architecture's `column`."""
+    """Return the numbers of the allowed system calls, by name, from a column of ALLOWED_CALLS."""
     words = iter(ALLOWED_CALLS.split())
     rows = zip(words, words, words, strict=True)
     return {row[0]: int(row[column]) for row in rows if row[column] != "-" and (threads or row[0] != "clone")}
@@ -564,8 +564,8 @@ def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
 def compile_filter(machine: str, *, threads: bool) -> bytes:
     """Return the program that the kernel runs at each system call. `machine` is a key of TABLES.
 
-    A refused call returns EPERM. But calls with the number FIRST_COMMON_NUMBER or higher, and calls of the machine's
-    other interfaces (such as 32-bit calls), return ENOSYS, so that libraries use older calls.
+    Refused calls return EPERM. Two kinds return ENOSYS, so that libraries use older calls: numbers from
+    FIRST_COMMON_NUMBER on, and calls of the machine's other interfaces, such as 32-bit calls.
     """
     audit_number, column = TABLES[machine]
     number_at, interface_at, arguments_at = 0, 4, 16  # offsets in `seccomp_data`

@@ -71,7 +71,7 @@ class AnswerBatch:
 class BatchScorer:
     """Scores batches of answers. Deadlines are in seconds of processor time, per answer and per batch.
 
-    `replace` puts a fresh worker into a slot. `stats` counts answers, failures and operations that the sandbox refused.
+    `replace` puts a fresh worker into a slot. `stats` counts answers, failures, and refusals of the sandbox.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class BatchScorer:
                     return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
-        """Count a failure to score a batch's first unscored answer. If no retry is left, score 0 or raise ScoringError.
+        """Count a failed try to score a batch's next answer. Return if a retry is left.
 
-        The score is 0 if scoring the answer took too long or ended the worker.
+        Otherwise, an answer that took too long or ended its worker scores 0. Other failures raise ScoringError.
         """
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
@@ -167,9 +167,9 @@ class BatchScorer:
             logger.debug("the sandbox refused an operation of the verifier of %s: %s", task, verdict.error)
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
-        """Wait until a verifier worker has built its task. This time is not subtracted from any answer's deadline.
+        """Wait until a verifier worker has built the task. This time is not subtracted from any answer's deadline.
 
-        Raises ScoringError and DiedWhileBuilding.
+        Raises DiedWhileBuilding if the worker died, and ScoringError for any other failure.
         """
         try:
             header = (await receive_in_cpu_time(worker, WORKER_START_TIMEOUT_S, WORKER_START_TIMEOUT_S)).header
@@ -242,7 +242,7 @@ class _VerdictReply(msgspec.Struct):
 
 
 def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
-    """Return the verdict that a worker's reply gives on the answer at a position.
+    """Return the verdict on `answer` from a worker's reply. `position` is the answer's index in the request.
 
     A verifier worker has read hostile text, so its reply may be anything. Raises ProtocolFault for an invalid reply.
     """

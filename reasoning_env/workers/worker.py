@@ -1,6 +1,6 @@
 """A worker process, as the pool uses it: messages to and from it, its processor time, and its end.
 
-Deadlines count the worker's own processor time, so no answer exceeds its deadline because the machine is busy. Only
+Deadlines count the worker's own processor time, so a busy machine does not make an answer exceed its deadline. Only
 Linux reports the processor time of another process. On other systems, deadlines count wall-clock time. Everything here
 runs on the event loop's thread.
 """
@@ -199,7 +199,7 @@ class Worker:
 
 @dataclass(eq=False)
 class Slot:
-    """A place for a worker, whose process is replaced when it ends.
+    """A place for a worker. After a worker has ended, the slot gets a new one.
 
     `worker` is None while the slot is empty. `last` is the worker that left the slot last. `failed_starts` counts
     failed starts in a row.
@@ -236,7 +236,7 @@ MAX_THREADS = 500
 """Limit for the threads of a worker that may start threads. Libraries start one or two threads per core. Each thread
 takes a process id, of which a machine may have only 32,768."""
 THREADED_CHECK_S = 0.1
-"""Seconds between two checks of a worker that may start threads. Each check also counts the threads."""
+"""Seconds between two checks of a worker that may start threads. Only these checks count threads."""
 WORKER_STALL_S = 5.0
 """A worker that gets no processor time for this many seconds counts as stalled. The kernel gives each runnable process
 some milliseconds per second, even on a machine with fifty times as many processes as cores."""

@@ -252,7 +252,7 @@ class _Numeric(Arithmetic[mpmath.mpf]):
 
     def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
         self.has_usual_sizes = True
-        """False once a value is so large, or so small, that one term could hide another."""
+        """False once a value is outside the sizes that LARGEST_PART allows."""
         self._context = context
         self._values = {
             **{name: context.mpf(value) for name, value in others.items()},

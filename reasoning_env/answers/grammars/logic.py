@@ -66,11 +66,9 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Return True if the premises imply the formula `answer`, and a part of it follows only from several premises.
+    """Return True if `answer` follows from the premises, and not just because single premises prove its parts.
 
-    Return False for `P ∧ Q` from the premises P and Q: each part follows from one premise.
-
-    Raises ValueError if `answer` is not a formula.
+    Return False for `P ∧ Q` from the premises P and Q. Raises ValueError if `answer` is not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)
@@ -110,7 +108,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _with_decided_parts(self, formula: Formula) -> int:
-        """Return a formula's truth table. Parts that a single premise proves count as true, refuted parts as false."""
+        """Return a formula's truth table. A part counts as true if a premise proves it, as false if one refutes it."""
         table = self._decide(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table

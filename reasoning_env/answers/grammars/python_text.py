@@ -104,7 +104,7 @@ def read_safely(module: types.ModuleType) -> Iterator[list[ExpressionError]]:
 
 
 def calculate(text: str) -> Any:
-    """Return the value that `eval` would return. Raises any error of the calculation."""
+    """Return the value that `eval(text)` would return. Raises any error of the calculation."""
     # `eval` ignores spaces and tabs before the code, but `ast.parse` does not.
     return Calculation({name: getattr(builtins, name) for name in PYTHON_NAMES}).of(text.strip(" \t"))
 
@@ -196,7 +196,7 @@ class Calculation:
 
 
 def _size(sign: Callable[..., Any], left: Any, right: Any) -> int:
-    """Estimate the bits of a power or shift, or the items of a repeated list or string; 0 for other operations."""
+    """Estimate how many bits a power or shift has, or how many items a repeated list or string; otherwise return 0."""
     if sign is operator.mul:
         items, times = (left, right) if isinstance(left, str | list | tuple) else (right, left)
         return len(items) * _whole(times) if isinstance(items, str | list | tuple) else 0
@@ -223,7 +223,7 @@ def _first(values: Iterator[Any], *, until: bool) -> Any:
 
 
 class Literal:
-    """A string literal. SymPy would execute a plain string as code, but calls the safe `_sympy_` of this class."""
+    """A string literal. SymPy would execute a `str` as code. For this class, SymPy calls the safe `_sympy_`."""
 
     def __init__(self, text: str) -> None:
         self._text = text

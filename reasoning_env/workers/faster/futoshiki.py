@@ -2,9 +2,9 @@
 
 Puzzles are the same as the library's:
 
-- The library fills a row with the first permutation of the shuffled numbers that repeats no number in a column.
-  `rows_below` yields exactly the permutations without repetitions, in the same order. Such rows can always be completed
-  to a Latin square, so the library never undoes a row.
+- The library fills a row with the first permutation of the shuffled numbers that fits: no column repeats a number.
+  `rows_below` yields only permutations that fit, in the same order. Such rows can always be completed to a Latin
+  square, so the library never undoes a row.
 - The library keeps a clue if its own solver fails without the clue, or if there are two solutions (checked by `latin`).
   Neither check uses random numbers, so their order does not matter.
 - The library's solver misses some solutions, so `Solver` does the same steps in the same order, with a bit mask for
@@ -69,7 +69,7 @@ class Solver:
             self._impossible[row * size + column] |= 1 << (1 if sign == ">" else size)
 
     def succeeds(self, numbers: list[int]) -> bool:
-        """Return True if the library's solver would fill the board `numbers`. Changes `numbers`."""
+        """Return True if the library's solver would fill the whole board `numbers`. Changes `numbers`."""
         everything = (2 << self._size) - 2
         masks = [1 << number if number else everything for number in numbers]
         masks = [mask & ~impossible for mask, impossible in zip(masks, self._impossible, strict=True)]
@@ -124,7 +124,7 @@ class Solver:
         return masks != before
 
     def _single_out(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """If some candidates of a cell are impossible in the rest of the row or column, keep only the first of them."""
+        """If a row or column allows some candidates only in one cell, keep only the first of these candidates there."""
         in_row, in_column = ([count(on(line, masks))[1] for line in lines] for lines in (self._rows, self._columns))
         for cell in empty:
             row, column = divmod(cell, self._size)
@@ -154,8 +154,8 @@ class Solver:
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """If exactly two cells of a line have both candidates of a pair, remove the other candidates of the two cells.
 
-        The library looks up each pair of one cell in an iterator over the pairs of the other cell. It never restarts
-        the iterator, so it misses some pairs. This method misses the same pairs.
+        The library searches the other cell's pairs with an iterator that it never restarts, so it misses some pairs.
+        This method misses the same pairs.
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}
@@ -216,7 +216,7 @@ class Solver:
 
 
 def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: int) -> Iterator[tuple[int, ...]]:
-    """Yield the permutations of `numbers` that begin with `row` and repeat no number in a column."""
+    """Yield the permutations of `numbers` that begin with `row` and fit below `columns`: no column repeats a number."""
     if len(row) == len(numbers):
         yield row
     else:

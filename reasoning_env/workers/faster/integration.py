@@ -2,8 +2,7 @@
 
 Answers are the same as the library's, because sympy writes each kind of integral in the form of these formulas. sympy
 moves the constant factor out of the integrand and into each term of the integral, and expands polynomials. If a formula
-does not apply, sympy computes the integral. Examples are sin(u) * cos(u), where sympy may square either factor, and
-integrands in which the library uses an undefined function called `sin` or `cos` instead of sympy's function.
+does not apply, sympy computes the integral.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def _of_root(sympy: Any, factor: Any, root: Any, x: Any) -> Any:
 def _of_power(sympy: Any, factor: Any, product: Any, x: Any) -> Any:
     """Integrate sin(u) * cos(u)**n, or cos(u) * sin(u)**n."""
     derivative, power = sorted(product.args, key=lambda part: bool(part.is_Pow))
-    if not power.is_Pow:
+    if not power.is_Pow:  # in the integral of sin(u) * cos(u), sympy may square either factor
         return None
     exponent = power.exp + 1
     sign = 1 if derivative.func is sympy.cos else -1
@@ -64,11 +63,11 @@ def _of_exponential(sympy: Any, factor: Any, product: Any, x: Any) -> Any:
 
 
 def _by_parts(sympy: Any, factor: Any, product: Any, x: Any) -> Any:
-    """Integrate x**n times exp(x), sin(x) or cos(x), n times by parts."""
+    """Integrate x**n * exp(x), x**n * sin(x) or x**n * cos(x) by parts, n times."""
     exp, sin, cos = sympy.exp(x), sympy.sin(x), sympy.cos(x)
     integrals = {exp: [exp], sin: [-cos, -sin, cos, sin], cos: [sin, -cos, -sin, cos]}
     (function,) = (part for part in product.args if part.is_Function)
-    if function not in integrals:
+    if function not in integrals:  # an undefined function that the library calls `sin` or `cos`
         return factor * sympy.Integral(product, x)
     degree = int((product / function).as_base_exp()[1])
     powers = [factor * (-1) ** k * perm(degree, k) * x ** (degree - k) for k in range(degree + 1)]

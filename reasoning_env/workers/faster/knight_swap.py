@@ -1,10 +1,10 @@
 """knight_swap: decide with bit masks whether the knights can swap, and search for the library's path only if they can.
 
-The library searches with frozensets of square names. For each item, it runs about 380 searches, and most of them find
-no solution. Here, the results are the same:
+The library searches with frozensets of square names. It runs about 380 searches for each problem, and most find no
+solution. Here, the results are the same:
 
-- A position is a pair: the squares of the side to move, and the squares of the other side. Each move changes the number
-  of knights on white squares by one, so the squares show which side moves next.
+- A position is a pair: the squares of the side to move, and the squares of the other side. Sides take turns, and each
+  move changes the number of knights on white squares by one, so the squares show which side moves next.
 - The goal is the start with the sides exchanged, and moves are reversible. So a search backwards from the goal reaches
   the same positions as the search from the start, but with the sides exchanged. The search from the start can stop
   when it has reached a position and also this position with the sides exchanged. There, the two searches would meet.
@@ -28,8 +28,8 @@ Move = tuple[str, str, str]
 
 
 class Graph:
-    """The positions of a board as numbers: `mover << size | other`. The two bit masks are the squares of the side to
-    move and of the other side."""
+    """The positions on a board as numbers `mover << size | other`: bit masks of the squares of the side to move and of
+    the other side."""
 
     def __init__(self, board: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
         self.size = len(board)
@@ -43,7 +43,7 @@ class Graph:
         return sum(self.bits[name] << self.size for name in mover) | sum(self.bits[name] for name in other)
 
     def _find_steps(self, mover: int) -> list[tuple[int, int]]:
-        """Return the moves of a side, each as its target square and all squares of the side after the move."""
+        """Return the moves of a colour, each as the target square and all squares of the colour after the move."""
         return [(to, mover ^ square ^ to) for square, to in self._pairs if mover & square and not mover & to]
 
     def _find_moves(self, position: int) -> list[int]:
@@ -56,7 +56,7 @@ class Graph:
         return {position >> size | (position & others) << size for position in positions}
 
     def search(self, start: int) -> list[set[int]] | None:
-        """Search up to the middle of a shortest solution. Return None if there is no solution.
+        """Search the first half of the shortest solutions. Return None if there is no solution.
 
         Item n of the result is the set of positions that are first reached after n moves.
         """

@@ -48,7 +48,7 @@ class Rules:
         return any(places & here for places in cells) and self._is_solvable(cells, self._everywhere ^ clues[0])
 
     def _is_solvable(self, cells: list[int], filled: int) -> bool:
-        """Return True if the cells outside of `filled` can be filled. `cells` has each number's possible cells."""
+        """Return True if the puzzle has a solution. `cells` has a set of possible cells for each number."""
         while True:
             single = self._find_single(cells, filled)
             if single is None:

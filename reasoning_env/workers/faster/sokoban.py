@@ -1,6 +1,6 @@
 """sokoban: search with bit masks and with the board as bytes.
 
-The library's A* scans a string of the board for boxes and goals many times per position. Here, solutions are the same:
+The library's A* scans a string of the board many times per position. This module finds the same solutions:
 
 - Positions are visited in the same order. The key of a position is its cost, its estimate and the board as bytes, which
   show the player and the boxes. Equal keys are compared by depth and path, as in the library.
@@ -31,7 +31,7 @@ STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
 class BoxFacts(NamedTuple):
-    """The squares of boxes that are not on goals, the boxes' part of A*'s estimate, and whether there is a deadlock."""
+    """Squares of boxes off goals, what these boxes add to A*'s estimate, and whether there is a deadlock."""
 
     loose: list[int]
     cost: int

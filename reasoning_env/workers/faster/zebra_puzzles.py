@@ -7,8 +7,8 @@ consist of numbers. Results are the same, for these reasons:
   how clues become clauses. Here, clauses say that each property of an inhabitant, such as a color, has a house, and
   that no house has two properties of one type. There are as many properties of a type as houses, so each property has
   exactly one house.
-- If an arrangement from an earlier test meets the clues, several solutions exist, and no new search is needed.
-- `check_correctness` is called only after a test found a single solution, so it always returns True.
+- If an arrangement that an earlier test found meets the clues, several solutions exist.
+- The library calls `check_correctness` only after a test found a single solution. The result is then always True.
 - Clues are sorted by their strings. A clue does not change, so its string and its hash are computed once.
 """
 
@@ -90,7 +90,7 @@ def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[
 
 
 def remember(kind: Any, name: str) -> None:
-    """In each object of a class, cache the result of a method that has no arguments."""
+    """Make each object of a class cache the result of a method without arguments."""
     compute = getattr(kind, name)
 
     def remembered(self: Any) -> Any:
