@@ -1,7 +1,7 @@
 """Check, on a few problems, whether a verifier returns valid, reproducible scores and never executes answers.
 
-The scores come from watched workers (`watch.py`), which call the task's original verifier twice for each answer. Two
-processes must return the same scores.
+Watched workers (`watch.py`) in two processes call the original verifier twice for each answer. All scores of an answer
+must be equal.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class ContractCheck:
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Score the same answers and generate the same problem in a second process. Return the first difference."""
+        """Compare the scores and the problem with a second process. Return the first difference."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()

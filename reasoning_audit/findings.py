@@ -76,8 +76,7 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""For each reason why a verifier could not score an answer, the verifier's defect. After a failure with another reason,
-the audit scores the answer again on watched workers (`watch.py`)."""
+"""The defect that each of these reasons shows."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +171,9 @@ def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep one finding for each task and defect: the most severe; of several, the one with the highest score.
+    """Keep the worst finding of each task and defect, by severity and then score.
 
-    The `detail` of the kept finding names the difficulty levels of the other findings.
+    `detail` then also names the levels of the other findings.
     """
     grouped: dict[tuple[str, Defect], list[Finding]] = {}
     for finding in findings:
@@ -245,7 +244,7 @@ def _reference_answer_findings(audit: TaskAudit, reporter: Reporter) -> Iterator
 
 
 def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
-    """Yield findings for wrong answers that, on at least MANY problems, never scored below the right answer."""
+    """Yield findings for kinds of wrong answers that never scored lower than the right answer."""
     if audit.mean(Probe.ORACLE) < RIGHT_ANSWER_SCORE:
         return
 

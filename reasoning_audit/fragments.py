@@ -13,7 +13,7 @@ LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 
 
 def fragments(question: str) -> dict[str, str]:
-    """Return answers made from a question without reasoning. The keys are descriptions, such as `the first number`."""
+    """Return answers that need no reasoning, by description, such as `the first number`."""
     numbers = SHOWN_NUMBER.findall(question)
     words = QUESTION_WORD.findall(question)
     lines = question.strip().splitlines()

@@ -1,4 +1,4 @@
-"""Predict answers from surface features of questions with a small decision tree.
+"""Learn a small decision tree that predicts answers from surface features of questions.
 
 The tree compares at most DEPTH features of a question with thresholds, and then predicts one of several options. The
 tree is learned on one half of a task's problems and scored on the other half. A policy could earn this score without
@@ -29,8 +29,8 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Features include the first PLACES and last PLACES numbers of a question, and the words at the first PLACES positions
-at which questions differ, counted from the last line."""
+"""Features include this many first and last numbers of a question, and words at this many positions. Positions in the
+last line come first."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -61,10 +61,8 @@ Tree = Question | Leaf
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
     """Return a score for each problem: 1 if a tree predicts the right option, else 0.
 
-    The tree is learned on the half of the problems that does not include this problem.
-
-    With fewer than LEARNT_FROM problems, no tree is learned. A problem then scores 1 if an earlier problem had the same
-    right option, and this option is one of the two most frequent right options.
+    Each half of the problems gets the tree of the other half. With fewer than LEARNT_FROM problems, a problem scores 1
+    if its option is one of the two most frequent and is also the option of an earlier problem.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:
@@ -171,7 +169,7 @@ def surface_features(questions: Sequence[str]) -> Features:
 
 
 def count_surface(question: str) -> dict[str, float]:
-    """Return counts of characters, words, lines, numbers and SIGNS, and a question's first, last and largest number."""
+    """Return a question's features by name: counts, and the first, last and largest number."""
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]
@@ -216,10 +214,7 @@ def _numbers_at_places(questions: Sequence[str]) -> Features:
 
 
 def _counts_of_words(questions: Sequence[str]) -> Features:
-    """Return how often each of up to 300 words occurs in each question.
-
-    The words with a total count nearest to half the number of questions are chosen.
-    """
+    """Return the counts of up to 300 words: those whose total count is nearest to half the number of questions."""
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2

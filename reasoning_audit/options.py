@@ -27,7 +27,7 @@ DEFAULTS = "defaults"
 
 
 def level_name(level: float | None) -> str:
-    """Return a level as `--levels` accepts it; None stands for the library's default parameters."""
+    """Return a level as `--levels` accepts it: DEFAULTS for None, otherwise the number."""
     return DEFAULTS if level is None else f"{level:g}"
 
 

@@ -69,8 +69,8 @@ WRONG_PROBES = (
 )
 """Kinds of changed right answers. A changed answer may still be right, but not in every problem of a task."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
-"""Pairs of kinds of probes. Each probe has a right and a wrong answer; the two kinds of a pair have opposite orders. A
-verifier that accepts both orders searches for the right answer."""
+"""Pairs of kinds of probes, which state a right and a wrong answer in opposite orders. A verifier that accepts both
+searches for the right answer."""
 NO_SHORTCUTS = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
 """Kinds of answers that are no shortcuts: empty, or made from the right answer."""
 
@@ -146,7 +146,7 @@ def wrong_answers(answer: str) -> dict[str, str]:
 
 
 def list_cells(text: str) -> list[re.Match[str]]:
-    """Return a match for each item of a list such as `[1, 2]`; [] for nested or one-item lists and other strings."""
+    """Return a match for each item of a flat list such as `[1, 2]`; [] for a single item, and for other strings."""
     if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
         return []
     cells = [*ANSWER_CELL.finditer(text)]
@@ -154,7 +154,7 @@ def list_cells(text: str) -> list[re.Match[str]]:
 
 
 def hedges(answer: str, other: str, between: str) -> dict[str, str]:
-    """Return answers with the right answer and a wrong answer, in both orders. The keys are the kinds of probes."""
+    """Return answers that state both the right answer and a wrong one, in both orders, by kind of probe."""
     texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
     if between:
         texts |= {

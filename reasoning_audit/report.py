@@ -28,7 +28,7 @@ class AuditOutcome(StrEnum):
     PASSES = "passes"
     FAILS = "FAILS"
     GIVES_AWAY = "gives away"
-    """A known weakness: answers without reasoning score too high, so training excludes the task."""
+    """A known weakness: answers that need no reasoning score too high, so training excludes the task."""
     NOT_PROBED = "not probed"
 
 
@@ -37,7 +37,7 @@ class AuditedTask:
     """The results of a task at a level; `level` is None for the library's default parameters.
 
     - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be generated.
-    - `worst` is the shortcut (kind of answer without reasoning) that scores highest; None if all shortcuts score 0.
+    - `worst` is the highest-scoring kind of answer that needs no reasoning; None if all such kinds score 0.
     - `means` has the mean score of each kind of answer that was tried, shortcut or not.
     """
 
@@ -67,7 +67,7 @@ class LibraryNames:
 
 @dataclass(frozen=True)
 class Report:
-    """The results of an audit, as `audit.json` has them.
+    """The results of an audit: the content of `audit.json`.
 
     - `scores` says in words which scores were audited, such as `the library's own scores`.
     - `failed` names the tasks and levels with the outcome FAILS: shortcuts score too high, or right answers too low.
@@ -107,10 +107,7 @@ def make_report(
 
 
 def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return the audit's outcome for a task at a level of difficulty.
-
-    High scores of shortcuts are no failure in a task that training excludes (`left_out`).
-    """
+    """Return the outcome. High scores of shortcuts give GIVES_AWAY if training excludes the task (`left_out`)."""
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:

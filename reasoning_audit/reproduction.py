@@ -73,9 +73,9 @@ class LibraryCommands(Reproduction):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCommands(Reproduction):
-    """Shell commands that reproduce the score that a score function, `MODULE:NAME`, gives an answer.
+    """Shell commands that call a score function, `MODULE:NAME`, with a row and a completion.
 
-    A command calls the function with a row of a JSON Lines file, and with the completion `before` + answer + `after`.
+    The completion is `before` + answer + `after`.
     """
 
     function: str
@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if `extract_answer` returns this answer from its tags unchanged, except for outer whitespace."""
+    """Return True if `extract_answer` returns the answer, stripped, from answer tags."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

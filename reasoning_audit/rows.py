@@ -135,9 +135,9 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Replaces the worker pool in an audit of rows, each of which is a problem.
+    """Replaces the worker pool in an audit of rows: `score` puts each answer into a completion.
 
-    `score` puts each answer into a completion, lets `pool` score the completions, and then calls `advance` once.
+    Each call of `score` calls `advance` once, for the progress bar.
     """
 
     def __init__(

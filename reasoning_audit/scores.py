@@ -88,21 +88,21 @@ class ProbeTally:
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """The scores of probes on a task at a level, in the last round of the audit.
+    """The results of a task at a level. All are from the last round, except `failures` and `problems`.
 
     - `level`: None for the library's default parameters.
     - `items`: number of scored problems.
     - `tallies`: the scores by kind of probe.
     - `options`: number of options of a multiple-choice task; 0 for all other tasks.
     - `flawed`: number of rejected problems by cause.
-    - `failures`: errors of problems that could not be generated or scored, from all rounds.
+    - `failures`: errors of problems that could not be generated or scored, in all rounds.
     - `problems`: the problems of the first round.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
-    """The highest mean score that is allowed without reasoning, in a task that is not multiple-choice."""
+    """The highest mean score that shortcuts may have in a task that is not multiple-choice."""
     GUESS_MARGIN: ClassVar[float] = 0.15
-    """In a multiple-choice task, answers without reasoning are allowed to earn this much more than a random guess."""
+    """In a multiple-choice task, shortcuts may earn this much more than a random guess."""
 
     task: str
     level: float | None
@@ -119,7 +119,7 @@ class TaskAudit:
 
     @property
     def bound(self) -> float:
-        """The highest mean score that is allowed without reasoning in this task."""
+        """The highest mean score that shortcuts may have in this task."""
         if not self.options:
             return self.FREE_BOUND
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
@@ -131,7 +131,7 @@ class TaskAudit:
     def mean(self, probe: str) -> float:
         """Return the mean score of a kind of answer. A problem to which a shortcut has no answer counts as 0.
 
-        For BEST_CONSTANT, one half of the problems selects the answer, and the mean is over the other half.
+        For BEST_CONSTANT, only the second half of the problems counts; the answer is chosen on the first half.
         """
         if probe not in self.tallies or not self.items:
             return 0.0
@@ -170,10 +170,7 @@ class TaskAudit:
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the kinds of answers for the next round: those in `faults`, and shortcuts with high mean scores.
-
-        A mean score is high if it exceeds `share` * `bound_of(shortcut)`. For BEST_TREE, the limit may be lower.
-        """
+        """Return the kinds of answers to score again: `faults`, and shortcuts near (`share`) or above their bound."""
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
             # A tree that was learned on few problems may earn only this share of what a tree earns after many: in
@@ -217,10 +214,9 @@ class AuditTarget:
 async def audit_task(
     workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
-    """Score probes on a task in rounds, and return the scores of the last round.
+    """Score probes in rounds while `TaskAudit.suspects` is not empty. Return the results of the last round.
 
-    The first round has `items` problems. Further `rounds` (see `ROUNDS`) follow until no probe is a suspect. A
-    task with a known answer leak has at most one further round. Raises WorkerError if the pool has no workers left.
+    The first round has `items` problems; `ROUNDS` describes the others. Raises WorkerError if no workers are left.
     """
     audit = await _probe(workers, target, range(items), None)
     failures = audit.failures
@@ -239,7 +235,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes of the problems numbered `numbers`. `suspects`, if given, are the only shortcuts to score."""
+    """Score the probes of the problems `numbers`. If `suspects` is not None, omit all other shortcuts."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)
@@ -312,7 +308,7 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
 
 
 def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Score the decision tree on each problem: 1 if the tree predicts the right option, else 0."""
+    """Add the scores of the decision tree to `tallies`."""
     from .learner import score_best_tree  # imported here because `-h` does not need numpy
 
     answered = [(problem, right) for problem in problems if (right := problem.known_answer) is not None]

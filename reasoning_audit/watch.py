@@ -2,7 +2,7 @@
 
 A bare verifier is the verifier as its author wrote it, without the guards of `reasoning_env`. `BareSource` and
 `WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A watched scorer calls the bare verifier
-twice. `Verdict.own_parts` then has the returned numbers, and counts of Python's audit events.
+twice for each answer. `Verdict.own_parts` has both results, and counts of Python's audit events during the calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.for
 
 
 class Watched(StrEnum):
-    """The keys, in `Verdict.own_parts`, of the numbers that a watched worker records for each answer."""
+    """The keys of `Verdict.own_parts` under which a watched worker records numbers about an answer."""
 
     RAW = "raw"
     """Key of the number that the verifier returned."""
@@ -49,13 +49,13 @@ class Watched(StrEnum):
 
 
 EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
-"""The keys of `Verdict.own_parts` whose number, if above 0, shows that the verifier executed the answer."""
+"""If the count under one of these keys is above 0, the verifier executed the answer."""
 
 
 class Watch:
-    """Counts what runs inside `with armed()`: uses of files, sockets and processes, imports, and code from answers.
+    """Counts events inside `with armed()`, by key: FILE, SOCKET, PROCESS, IMPORT and CODE.
 
-    Files, imports and code count only if they name the CANARY, because verifiers may use other files, modules and code.
+    Files, imports and code count only if they name the CANARY: verifiers may use others.
     """
 
     def __init__(self) -> None:
@@ -120,9 +120,9 @@ class BareAnswers:
 
 
 class WatchedAnswers:
-    """Scores answers with the bare verifier. `parts` records what the verifier did, under the names in `Watched`.
+    """Scores answers with a bare verifier (see the module). `parts` records the calls, by key in `Watched`.
 
-    The score is the verifier's score limited to [0, 1]; 0 if the verifier raises an error or returns no number.
+    The score is limited to [0, 1]; 0 if the verifier raises an error or returns no number.
     """
 
     def __init__(self, verify: Callable[[str], object], watch: Watch) -> None:
@@ -157,7 +157,7 @@ class WatchedAnswers:
 
 
 class BareSource(Source):
-    """Wraps a source of problems. The source's bare verifiers score the answers."""
+    """Wraps a source of problems, and scores answers with bare verifiers (see the module)."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -2,14 +2,14 @@
 
 The cause of a failure determines how it is handled. The file in brackets contains the code that handles it.
 
-The user: a setting, an option, a file or a reference cannot be used.
+The user: a setting, an option, a file or the reference of a problem cannot be used.
     Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), if possible before the first
-    problem. Over HTTP, a wrong reference gets status 422 (`judging/server.py`). If a score function raises at every one
-    of the first hundred completions, this is an error too (`metrics/own_verifiers.py`); over HTTP, status 503.
+    problem. Over HTTP, an invalid reference gets status 422 (`judging/server.py`). It is an error too if a score
+    function raises at each of the first hundred completions (`metrics/own_verifiers.py`); over HTTP, status 503.
     ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
 The inference server: the server is unreachable, busy or slow, refuses a request, or sends no usable reply.
-    At the start, the run waits for an unreachable server, and ends if the server cannot be used
+    At the start, the run waits until the server is reachable, and ends if the server then cannot be used
     (`inference/addresses.py`). Later a failed request is sent again, or its group is dropped, or the
     run ends (`decide` in `inference/failures.py`). `process` and `evaluate` also end after too many
     failures in a row (`atropos/run.py`, `evaluations/run.py`). A completion that the server aborts counts as
@@ -46,9 +46,9 @@ This package: an unexpected error in its code while a problem is generated.
 The model: a completion has no single answer, or the verifier cannot judge the answer.
     Only here does a failure score 0. No error is raised. The verdict has the reason: no answer, several answers,
     an answer that is unclosed, empty or too long (`rewards.py`), or an answer for which the verifier raises
-    (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). The verifier has ended
-    a worker if the worker exceeds its memory limit, gets a fatal signal, exits or sends an invalid reply. A kill from
-    outside is an infrastructure error.
+    (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). An answer
+    ends a worker if the worker exceeds its memory limit, gets a fatal signal, exits or sends an invalid reply. A kill
+    from outside is an infrastructure error.
 
 A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An
 unexpected error while a group is sampled or scored drops the group too (`reasoning_gym_environment.py`,
@@ -148,7 +148,7 @@ class ServerError(ReasoningEnvError):
 
 
 class RefusedError(ServerError):
-    """The inference server refuses all requests and never accepted one, so no other group can succeed."""
+    """The inference server has refused every request so far, so no group can succeed."""
 
 
 class GenerationError(ReasoningEnvError):
@@ -164,7 +164,7 @@ class ScoringError(ReasoningEnvError):
 
 
 class InvalidReferenceError(ReasoningEnvError):
-    """The reference of a problem is invalid, or this library generates a different question for the reference."""
+    """A problem's reference is invalid, or the reasoning-gym in use generates another question from the reference."""
 
     exit_code = 2
 

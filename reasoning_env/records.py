@@ -56,7 +56,7 @@ class Reason(StrEnum):
     REPEATED_ANSWER = "repeated_answer"
     """Several pairs of answer tags, all with the same content."""
     SEVERAL_ANSWERS = "several_answers"
-    """Several answer tags that do not repeat one answer: their contents differ, or a tag has no partner."""
+    """Several answer tags that do not repeat one answer: contents differ, or an opening or closing tag is missing."""
     REFUSED = "refused"
     """The server reports that it, or the model, refused to answer."""
     UNCLOSED_ANSWER = "unclosed_answer"
@@ -215,9 +215,9 @@ class ProblemRequest:
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
     | `Session.make`, and a trial problem at the start | `exact_seed` |
-    | a reference | `exact_seed`, `params_are_whole`, `clarified` |
-    | a reference whose clarified question has the wrong hash | `exact_seed`, `params_are_whole`; `clarified` = False |
-    | a reference with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
+    | `Problem.reference` | `exact_seed`, `params_are_whole`, `clarified` |
+    | the same, if the clarified question lacks the reference's hash | as above, but `clarified` = False |
+    | `Problem.reference`, with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
     | a preset | `exact_seed`; `clarified` = False; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
     | any request with `rewards: library` | `exact_seed` and `uncorrected`; the worker sets them |
     """
@@ -275,7 +275,7 @@ class Problem:
     - `answer` is the right answer as a string; None for tasks with many right answers.
     - `metadata_json` is the library's metadata as a JSON string.
     - `entry` is the library's own record, pickled; only verifier workers unpickle it.
-    - `params` are the parameters of generation; for `composite`, those of the request.
+    - `params` are all parameters of the task; for `composite`, those in `spec.request`.
     - `level` is the valid level nearest to the requested level; None for the library's defaults. For `composite`, it is
       the level of the member task that made the problem.
     - `reference` is the problem's public name, from which any process can generate the problem again.
@@ -300,7 +300,7 @@ class Problem:
 
     @property
     def library_answer(self) -> str | None:
-        """The library's own answer if it is wrong; None if `answer` is the library's answer."""
+        """The library's own answer if `answer` corrects it, else None."""
         if '"library_answer"' not in self.metadata_json:
             return None
         metadata = json.loads(self.metadata_json)
@@ -391,10 +391,10 @@ class Verdict:
 
     @property
     def parts(self) -> Mapping[str, float]:
-        """Numbers that explain the score: `format`, `answer` and `length`, or the parts of a user's score function.
+        """Numbers that explain the score: those of a user's score function or, without one, the following three.
 
-        `format` is 1 if a verifier was called, else 0. `answer` is the verifier's score. `length` is always 1: only
-        `Rollout.parts` has the length penalty. The score is the product of the three.
+        `format` is 1 if a verifier was called, else 0. `answer` is the verifier's score. `length` is 1, because
+        only `Rollout.parts` has the length penalty. The score is the product.
         """
         if self.own_parts is not None:
             return self.own_parts

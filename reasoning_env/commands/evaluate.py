@@ -142,8 +142,8 @@ def evaluate(
         seed: Seed of the problems.
         concurrency: Problems in flight; by default 16.
         folder: Folder in which to create the evaluation's own folder; by default `evals/`.
-        request: All settings as one object, instead of the arguments above.
-        show: Called with the results of the complete or interrupted evaluation, and a line about its folder.
+        request: All settings as one object. Allows no other argument except `show` and `run`.
+        show: Called at the end with two arguments: the results so far, and a line about the folder.
         run: Runs the evaluation's coroutine and returns its result.
         settings: Further settings (`eval_level=0.5`; `chat_template="plain"` for a base model).
 
@@ -230,7 +230,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
 
 
 def _with_checkout(settings: EvaluateSettings, folder: Path) -> EvaluateSettings:
-    """Return the settings. If `checkout` is not set, set it to the library's checkout in `folder`, if any."""
+    """Return the settings. An unset `checkout` becomes the library's checkout in `folder`, if any."""
     found = find_checkout(folder)
     if found is None or settings.checkout is not None:
         return settings

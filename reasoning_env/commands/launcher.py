@@ -19,11 +19,10 @@ HELP_OPTIONS = frozenset(("-h", "--help"))
 
 
 def prepare(name: str, file: str, *, needs: str) -> None:
-    """Prepare the process for the environment file, before its slow imports.
+    """Prepare the process before the slow imports of the environment file.
 
-    If the environment file was started as a program, this function handles `--help` and the commands that need no
-    environment class, and then ends the process. For the other commands, it lets Ctrl-C end the process without a
-    traceback during the imports.
+    If the file was started as a program, run `--help` and the commands that need no environment class here, and end the
+    process. For other commands, Ctrl-C ends the process without a traceback during the imports.
 
     Args:
         name: `__name__` of the environment file.
@@ -95,7 +94,7 @@ def run(
     Args:
         file: The environment file.
         environment_commands: The commands that need the environment class, by name.
-        defaults: Returns, for `evaluate`, the settings whose defaults the environment class changes.
+        defaults: Function that returns the environment class's own defaults for `evaluate`, by setting.
     """
     gc.enable()
     from .main import main

@@ -58,8 +58,8 @@ def main(
     Args:
         argv: The command and its arguments.
         environment_commands: The commands that need the environment class, by name.
-        environment_file: The module of the environment class.
-        defaults: For `evaluate`: returns the defaults that the environment class changes, by setting.
+        environment_file: File of the environment class.
+        defaults: Function that returns the environment class's own defaults for `evaluate`, by setting.
     """
     name, *arguments = _with_help_option(argv) or ["help"]
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -134,7 +134,7 @@ def _find_command(
 
 
 def _import_audit(folder: Path) -> Callable[..., int]:
-    """Return the command of `reasoning_audit`, the package beside this one."""
+    """Import `reasoning_audit`, the package beside this one, and return `audit_command`."""
     sys.path.append(str(folder))  # needed if the folder was copied into another source tree
     from reasoning_audit.command import audit_command
 

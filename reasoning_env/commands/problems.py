@@ -115,7 +115,7 @@ def _add_options(parser: CommandParser) -> None:
 
 
 def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
-    """Return the names of settings that do not change the rows: adaptive sampling, because it needs scores."""
+    """Return {"env.task_sampling"} for adaptive sampling, which needs scores; otherwise an empty set."""
     return {"env.task_sampling"} if settings.task_sampling == "adaptive" else set()
 
 

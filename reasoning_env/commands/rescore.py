@@ -70,7 +70,7 @@ def _read_columns(text: str) -> dict[str, str]:
 
 
 def _rescore(options: argparse.Namespace, folder: Path) -> int:
-    """Judge stored completions again. Print the changed scores; with --out, write the rows with new scores instead.
+    """Judge stored completions again. Print the changed scores or, with --out, write the rows with new scores.
 
     Raises ConfigError if there are no groups or rows, and WorkerError if the workers cannot be started.
     """

@@ -165,7 +165,7 @@ def _with_served_defaults(task: str, parameters: Mapping[str, Mapping[str, Any]]
 
 
 def _show_default(facts: Mapping[str, Any]) -> str:
-    """Return a parameter's default in training and evaluation, followed by reasoning-gym's default if that differs."""
+    """Return this program's default for a parameter and, if different, reasoning-gym's."""
     own = json.dumps(facts["default"])
     return f"{json.dumps(facts['served_default'])} (reasoning-gym: {own})" if "served_default" in facts else own
 

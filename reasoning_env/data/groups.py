@@ -1,4 +1,4 @@
-"""Convert the JSONL file of groups of `process` to Parquet, one row per group."""
+"""Convert the JSONL file of groups that `process` writes to Parquet, one row per group."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The output of a command that writes rows: a file of rows, and its card, a JSON file that describes the rows.
+"""The two output files of a command that writes rows: the rows, and a card (JSON that describes the rows).
 
-Until all rows are ready, they are in a `KeyedFile` in the same folder, so that the same command can resume.
+Until all rows are ready, a `KeyedFile` collects them, so that the same command can resume.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OUT_OPTION = "--out"
 
 
 def unfinished_path(out: Path) -> Path:
-    """Return the path of the file that has the rows until all rows are ready."""
+    """Return the path of the `KeyedFile` that collects rows."""
     return out.with_name(f"{out.name}.unfinished")
 
 
@@ -39,9 +39,7 @@ OnRow = Callable[[Mapping[str, object]], object]
 def unfinished_rows(
     out: Path, made_with: Mapping[str, object], on_row: OnRow = lambda row: None
 ) -> Iterator[KeyedFile]:
-    """Open the file at `unfinished_path` for a `with` block. Each key in the file is the position of a row.
-
-    The file is deleted after the block, unless the block raises an error.
+    """Open the `KeyedFile` of rows; keys are row positions. Delete the file after the block, unless the block raises.
 
     Raises ConfigError if the file is damaged or was made with other settings, or if another process writes to it.
     """

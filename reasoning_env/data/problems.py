@@ -6,8 +6,8 @@ the draw. A draw gives a row unless its question is already in the file or in th
 level ends early after too many rejected or failed draws (see `problems/giving_up.py`).
 
 Several machines can each make a part (shard) of a file. No question is in two parts, and all parts together have the
-rows of the whole file. With at most as many parts as tasks, no two parts share a task. With more parts, several parts
-share a task: each of them generates all draws of the task, and a hash decides which part keeps a question.
+rows of the whole file. Parts share a task only if there are more parts than tasks. Each part then generates all draws
+of the task, and a hash decides which part keeps a question.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ProblemForm(StrEnum):
     ROWS = "rows"
     """Columns for any program: each property of the problem has its own column."""
     VERL = "verl"
-    """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
+    """The columns that verl and SkyRL read; `reward_model` has `Problem.reference`."""
     TRL = "trl"
     """The columns that TRL's trainers and `TrlEnvironment.reward` read."""
 
@@ -89,7 +89,7 @@ class LevelProgress:
 
 @dataclass
 class TaskProgress:
-    """Progress of a task: requested rows (`wanted`), and rows in the part of the file that this run writes (`kept`)."""
+    """Progress of a task: rows requested for all parts (`wanted`), and rows in this run's part (`kept`)."""
 
     task: str
     wanted: int
@@ -126,9 +126,9 @@ def split_row_count(count: int, weights: Mapping[str, float]) -> dict[str, int]:
 
 
 def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
-    """Return the tasks of part number `part` of a file that is split into `parts` parts, each task with a pair (r, d).
+    """Return the tasks of part `part` (from 1), each with a pair (r, d).
 
-    The part has only those questions of the task whose hash modulo d is r.
+    The part has the questions whose hash modulo d is r.
     """
     if parts <= len(tasks):
         return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
@@ -218,14 +218,14 @@ class ProblemRows:
             del self._questions[task]  # questions are compared within a task
 
     async def __aiter__(self) -> AsyncIterator[ProblemRow]:
-        """Yield the rows of this part of the file, task by task."""
+        """Yield the rows of the wanted part, task by task."""
         for task in self.progress:
             async for row in self.of_task(task):
                 if row.is_of_part:
                     yield row
 
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
-        """Generate the rows, several tasks at a time. Call `keep` with each row, including rows of other parts."""
+        """Generate the rows of several tasks at a time. Call `keep` with each row, even if `is_of_part` is False."""
 
         async def keep_all(task: str) -> None:
             async for row in self.of_task(task):
@@ -264,7 +264,7 @@ class _LevelDraws:
         return problem
 
     async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
-        """Make the next draw, count its result, and return the problem or a Rejection. Raises GenerationError."""
+        """Make the next draw and count the result. Raises GenerationError if the draw fails."""
         progress = self.progress
         try:
             drawn = await self._draw(ahead)
@@ -316,7 +316,7 @@ async def problems(
 
 
 def describe_problem(session: Session[object], position: int, problem: Problem, form: ProblemForm) -> dict[str, object]:
-    """Return the row of a problem, with the columns that `PROBLEM_COLUMNS` lists for the given form."""
+    """Return a problem as a row with the columns in `PROBLEM_COLUMNS[form]`."""
     messages = [dict(message) for message in session.messages(problem)]
     if form is ProblemForm.VERL:
         return {
@@ -363,7 +363,7 @@ PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
     },
     ProblemForm.TRL: {"prompt": "messages", "reference": "text"},
 }
-"""For each form of a file of problems, its columns with their types in Parquet (see `tables.TYPES`)."""
+"""The columns of each form, with their types in Parquet (see `tables.TYPES`)."""
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ async def write_problems(
     out: Path,
     how: FileOptions = FileOptions(),
 ) -> Mapping[str, Any]:
-    """Write a file of problems, or resume an unfinished file, and return its card. Starts and closes the session.
+    """Write or resume a file of problems, and return the card. Starts and closes `session`.
 
     The card has the number of `rows`, the progress of each task (`tasks`), the settings (`made_with`) and the versions
     of this package, the library and Python (`releases`).
@@ -432,7 +432,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
 async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Append part number `wanted.part` of the evaluation set to `rows`. Returns {}: no progress is stored."""
+    """Append the wanted part of the evaluation set to `rows`. Return {}, because no progress is stored."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
@@ -447,7 +447,7 @@ async def _append_missing_rows(
     earlier: EarlierRows,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
-    """Generate the missing rows of part number `wanted.part`, append them to `rows`, and return the tasks' progress."""
+    """Append the missing rows of the wanted part to `rows`, and return the progress by task."""
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
     with progress_bar("problems", total, done=len(rows.keys)) as advance:

@@ -47,9 +47,9 @@ def check_output(path: Path, setting: str) -> None:
 
 
 def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
-    """Yield the rows of a file, in order, and a Malformed for each invalid line. Raises ConfigError and OSError.
+    """Yield the rows of a file, in order, and a Malformed for each invalid line.
 
-    `setting` is the option that an error message names.
+    Raises OSError, or a ConfigError that names the option `setting`.
     """
     if not path.name.endswith(READABLE):
         raise ConfigError(f"the file name must end in {', '.join(READABLE)}", setting=setting, got=str(path))
@@ -130,7 +130,7 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
     "rule": lambda arrow: arrow.struct({"style": arrow.string(), "ground_truth": arrow.string()}),
     "place": lambda arrow: arrow.struct({"index": arrow.int64(), "task": arrow.string()}),
 }
-"""Functions that return the type of a column. Each takes the module pyarrow, because pyarrow may not be installed."""
+"""Functions that make a column's type. The argument is the module pyarrow, which is optional."""
 
 
 MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}

@@ -81,7 +81,7 @@ class TrainingRows:
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
         self.not_kept: Counter[str] = Counter()
-        """Number of completions without a training row, by reason. Groups outside `pass_rates` are left out."""
+        """Number of completions without a training row, by reason. Groups outside `pass_rates` are not counted."""
         self._keep = selection.keep
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
@@ -107,7 +107,7 @@ class TrainingRows:
 
 
 def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
-    """Write the training rows of a file of groups into the same folder; return the path and the number of rows.
+    """Write training rows beside a file of groups. Return (path, number of rows).
 
     After an error, no file is written. Raises ConfigError if the path is taken by a file without training rows.
     """

@@ -46,9 +46,8 @@ NO_GROUP = "the row is not a group from a dump, from an evaluation or from the c
 class RowFiles:
     """Files of rows.
 
-    For another program's rows, `columns` maps the names `reference`, `completion` and `completions` to columns. A
-    column is given by its name, or by a path such as `response.body.choices.0.message`. Output rows have the keys of
-    `columns` as columns too.
+    `columns` maps `reference`, `completion` or `completions` to another program's column, or to a path such as
+    `response.body.choices.0.message`. Output rows have both columns.
     """
 
     paths: Sequence[Path]
@@ -80,7 +79,7 @@ async def judge_rows(
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
 ) -> Mapping[str, Any]:
-    """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
+    """Judge rows, write them with scores to `out`, and return the card. Starts and closes `session`.
 
     With `selection.keep`, use only groups that this package wrote, and write training rows with the new scores. A path
     may be a folder (see `row_files`). `RowFiles` explains `columns`. After an interruption, the same call resumes.
@@ -133,9 +132,9 @@ async def judge_rows(
 async def judge_files(
     session: Session[object], files: RowFiles, *, done: Container[str] = (), groups_alone: bool = False
 ) -> AsyncGenerator[tuple[NumberedRow, RowVerdicts]]:
-    """Yield the rows of files in order, each with its verdicts.
+    """Yield (row, verdicts) in order, except rows whose `number` is in `done`.
 
-    Rows whose numbers are in `done` are omitted. With `groups_alone`, rows that are not groups are marked as skipped.
+    With `groups_alone`, rows that are not groups are marked as skipped.
     """
 
     async def judge(numbered: NumberedRow) -> RowVerdicts:
@@ -210,7 +209,7 @@ def _made_with(session: Session[object], files: RowFiles, selection: Selection) 
 
 
 def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
-    """Yield the rows of files. Groups become rows too; a row is `repeated` if its group was read before."""
+    """Yield the rows of files. A group becomes one row, which is `repeated` if the same group was read before."""
     numbers = count(1)
     seen = SeenGroups()
     for file in files.paths:
@@ -291,7 +290,7 @@ async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: 
 
 
 def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
-    """Return how many rows were judged, selected and left out, for the output's card."""
+    """Return the numbers of rows for the card, by key."""
     rows = scored = without_score = outside = 0
     for added in rows_by_position(judged):
         if "left_out" in added:

@@ -75,10 +75,8 @@ async def verdicts(
 async def judge_each(
     session: Session[object], rows: AsyncIterable[T], judge: Callable[[T], Coroutine[Any, Any, RowVerdicts]]
 ) -> AsyncGenerator[tuple[T, RowVerdicts]]:
-    """Yield rows with the results of `judge`, in order.
-
-    Twice as many rows as workers are in progress, so that no worker waits for its next row.
-    """
+    """Yield rows with the results of `judge`, in order. Several rows are in progress at a time."""
+    # With twice as many rows as workers, no worker waits for a row.
     at_once = 2 * (session.settings.generators + session.settings.verifiers)
     under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()
     try:
@@ -205,7 +203,7 @@ async def _verdicts(session: Session[object], request: JudgeRequest) -> list[Ver
 
 
 def _thinking(row: Row) -> Thinking | None:
-    """Return the formats in a row's `thinking_formats`; None without this column: the session's formats apply."""
+    """Return a row's `thinking_formats`; without this column, None, which means the session's formats."""
     if "thinking_formats" not in row:
         return None
     formats = row["thinking_formats"]

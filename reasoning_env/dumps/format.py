@@ -72,25 +72,19 @@ class Keep(StrEnum):
 
 
 def kept_path(groups: Path, keep: Keep) -> Path:
-    """Return the path of the training rows that `process` writes beside a file of groups."""
+    """Return the path of the training rows that the command `process` writes."""
     return groups.with_stem(f"{groups.stem}-{keep}")
 
 
 def derived_files(groups: Path) -> set[Path]:
-    """Return the paths of the files that `process` derives from a file of groups: training rows, and a Parquet file.
-
-    Empty if `process` did not write the file of groups.
-    """
+    """Return the paths that `process` may write beside a file of groups; empty if the file has no header."""
     if not header_path(groups).exists():
         return set()
     return {groups.with_suffix(".parquet"), *(kept_path(groups, keep) for keep in Keep)}
 
 
 def model_of(file: Path) -> str | None:
-    """Return the name of the model that wrote a file's completions, or several names with commas; None if unknown.
-
-    The header of a file of `process` has `models`; the header of an evaluation has `model`. Dumps have no header.
-    """
+    """Return the models in a file's header, separated by commas; None if unknown. Dumps have no header."""
     made_with = read_made_with(file)
     models = made_with.get("models", [made_with["model"]] if "model" in made_with else [])
     return ",".join(map(str, models)) or None if isinstance(models, list) else None
@@ -185,7 +179,7 @@ class DumpedRollout:
     - `verifier_score`: the score before the length penalty, in [0, 1].
     - `frames`: names of the formatting that was removed from the answer before its value was read.
     - `tokens`: the number of completion tokens.
-    - `seconds` and `library_score` (the score by reasoning-gym's own rules): only in evaluations.
+    - `seconds` (until the completion arrived) and `library_score` (by reasoning-gym's rules): only in evaluations.
     """
 
     conversation: Annotated[tuple[_Message, ...], Field(min_length=1)] = field(repr=False)
@@ -240,10 +234,10 @@ class DumpedGroup:
     - `failed`: in evaluations, the number of completions that the server did not return.
     - `sent`: in evaluations, the format and parameters of the requests.
     - `item` and `dataset_size`: the problem is entry `item` of reasoning-gym's dataset of this size, made with `seed`.
-    - `thinking_formats`: names of the formats of the thinking that was removed before answers were read.
+    - `thinking_formats`: names of the thinking formats that were removed before answers were read.
     - `library_answer`: reasoning-gym's own answer, only if it is wrong; `expected_answer` is then the corrected answer.
     - `key`: identifies the group in a file of `process` or of an evaluation.
-    - `time` and `step`: only in dumps; when the group was scored, in seconds since 1970, and the trainer's step then.
+    - `time` (seconds since 1970) and `step` (of the trainer): in dumps, when the group was queued.
     """
 
     item_id: Name
@@ -267,7 +261,7 @@ class DumpedGroup:
     sent: JsonValue = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        """Return one line with the task or reference, the level and the scores."""
+        """Return one line with the reference (without one, the task), the level and the scores."""
         level = "" if self.level is None else f" at level {self.level:g}"
         scores = ", ".join(f"{score:g}" for score in self.scores)
         name = self.item_id if self.reference is None else self.reference

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class DumpFormatError(ReasoningEnvError):
     """A line is not a group, or a file cannot be read.
 
-    The message names the file, the line (counted from 1) and the problem. `line` is None if the whole file is meant.
+    The message names the file, the line (from 1) and the fault. `line` is None for a fault of the whole file.
     """
 
     def __init__(self, path: Path, line: int | None, problem: str, *, strict: bool = False) -> None:
@@ -39,8 +39,7 @@ OnDamage = Callable[[DumpFormatError], None]
 class SeenGroups:
     """Recognizes groups that were read before, so that copies count once.
 
-    Groups in dumps have no `key`. They are compared across all files, because dumps may be copied. A group with a `key`
-    is compared only with groups of the same file.
+    Groups with a `key` are compared within a file, groups of dumps across files, because dumps may be copied.
     """
 
     def __init__(self) -> None:

@@ -32,10 +32,9 @@ class RolloutDumper:
     With `dump_passed`, groups with any score above `score_threshold` go to files of the kind `format.PASSED`. With
     `dump_failed`, groups whose scores are all 0 go to files of the kind `format.FAILED`.
 
-    A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's step at that time,
-    which the function `step` returns (None if there is no trainer).
+    A line has the `time` at which `offer` was called (seconds since 1970), and `step`, the result of `step()`.
 
-    No file is created before `start`; earlier groups wait. Disk errors after `start` are logged and counted.
+    Groups wait in memory until `start`. Later disk errors are logged and counted.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class RolloutDumper:
         self._thread.start()
 
     def offer(self, group: Group) -> None:
-        """Queue the group if its scores select it for a dump. Return at once: the writer's thread encodes and writes.
+        """Queue a group whose scores qualify (see the class) for the writer's thread.
 
         A group offered after `close`, or while the waiting groups take too much memory, is dropped and counted.
         """
@@ -102,7 +101,10 @@ class RolloutDumper:
             self._dropping.note(f"dropped rollouts: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts of groups. Works on any thread. A group may briefly count as both written and waiting."""
+        """Return the counts of written, waiting and dropped groups. Works on any thread.
+
+        A group may briefly count as both written and waiting.
+        """
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 

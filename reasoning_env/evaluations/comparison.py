@@ -52,7 +52,7 @@ class ProblemScore:
 class RunScores:
     """The scores of an evaluation or of a file of groups. For a file, `results` is None.
 
-    `problems` maps each problem's reference, without the library's release, to the problem's score.
+    `problems` maps `without_release(reference)` of each problem to the score.
     """
 
     path: Path
@@ -104,7 +104,7 @@ class ComparisonData(TypedDict):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two evaluations, compared on the problems that both have. `tasks` are sorted by the size of the change."""
+    """Two evaluations, compared on their common problems. In `tasks`, the largest changes come first."""
 
     first: RunScores
     second: RunScores
@@ -113,7 +113,7 @@ class Comparison:
 
     @property
     def unpaired(self) -> int:
-        """The number of problems that are in one evaluation only, because of drops, interruptions or different sets."""
+        """The number of problems that only one of the evaluations has."""
         return len(self.first.problems.keys() ^ self.second.problems.keys())
 
     @property
@@ -124,7 +124,7 @@ class Comparison:
 
     @property
     def settings(self) -> Sequence[str]:
-        """A line for each setting, version, sent parameter or answering model that differs."""
+        """A line for each difference (see `differences`)."""
         return differences(self.first, self.second)
 
     def as_json(self) -> ComparisonData:
@@ -150,7 +150,7 @@ def read_scores(path: Path) -> RunScores:
     Damaged lines are skipped with a warning. Raises ConfigError if
 
     - the folder has no results of an evaluation, or
-    - no problem has both a completion and a reference.
+    - no problem has both a completion and the field `reference`.
     """
     results = load_results(path)
     samples = path / SAMPLES
@@ -216,7 +216,7 @@ def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -
 
 
 def differences(first: RunScores, second: RunScores) -> list[str]:
-    """Return a line for each difference in settings, versions, parameters as sent, and models that answered."""
+    """Return a line for each difference in settings, versions, sent parameters, and model names in replies."""
     names = sorted(first.settings.keys() | second.settings.keys())
     values = [(name, first.settings.get(name), second.settings.get(name)) for name in names]
     lines = [describe_difference(name, one, other) for name, one, other in values if one != other]
@@ -229,7 +229,7 @@ def differences(first: RunScores, second: RunScores) -> list[str]:
 
 
 def _differences_as_sent(first: SentRequests, second: SentRequests) -> Iterator[str]:
-    """Yield a line for each parameter that was sent differently, and a line if different models answered."""
+    """Yield a line for each parameter with different sent values, and one if replies name different models."""
     # Parameters that no server refused were sent as set, so `differences` has already compared them.
     for name in sorted(first["changed"].keys() | second["changed"].keys()):
         one, other = values_as_sent(first, name), values_as_sent(second, name)
@@ -273,14 +273,14 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     There is at least one change, all changes are in [-1, 1], and the weights sum up to 1.
 
     Under the null hypothesis, the sign of each change is random. So the test flips the signs of subsets of the changes.
-    p is twice the share of flips after which the mean has the same sign and is at least as far from 0. With up to
-    `_MAX_EXACT_CHANGES` changes, the test tries every subset. With more changes, it tries random subsets.
+    p is twice the share of flips that leave the mean on its side of 0, and at least as far from 0. The test tries all
+    subsets of up to `_MAX_EXACT_CHANGES` changes, and random subsets of more changes.
 
     The interval contains each v for which the test, applied to the changes minus v, does not reject the null
     hypothesis. With fewer than six changes, the interval is [-1, 1]. If all changes are equal, the interval is that of
     `bootstrap_interval`.
 
-    The same changes give the same result, in any order.
+    The order of the changes does not affect the result.
     """
     count = len(changes)
     if min(changes) == max(changes):

@@ -116,8 +116,8 @@ _SENT = TypeAdapter(SentRequests)
 class EvaluationFolder:
     """A folder that this process writes to. Every method blocks, so call it in a thread.
 
-    `samples` has each problem in samples.jsonl, by task and number. `spent_s` is the time that earlier processes spent
-    on the evaluation. `header` is the part of results.json that is known from the start.
+    `samples` has the lines of samples.jsonl by (task, number in the task). `spent_s` is the time that earlier processes
+    took. `header` is the part of results.json that is known from the start.
     """
 
     def __init__(self, path: Path, header: Mapping[str, object], spent_s: float = 0.0) -> None:
@@ -125,7 +125,7 @@ class EvaluationFolder:
         self.spent_s = spent_s
         self.samples: dict[tuple[str, int], DumpedGroup] = {}
         self.sent = no_requests()
-        """The merged `sent` of all samples (see `SentRequests`)."""
+        """The `sent` values of all samples, merged (see `SentRequests`)."""
         self._header = header
         # A thread may still be writing a result when a cancelled evaluation closes the folder.
         self._lock = threading.Lock()
@@ -169,7 +169,7 @@ class EvaluationFolder:
 
 
 def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
-    """Drop a rollout's messages and answer, and all of its thinking except the first `<answer>` tag."""
+    """Drop a rollout's messages, answer and thinking, but keep the first `<answer>` tag of the thinking."""
     tag = OPENING_TAG.search(rollout.thinking)  # `outcome` looks for the tag
     return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 
@@ -225,7 +225,7 @@ def open_folder(
 def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
     """Open the newest unfinished folder with the same identity. Skip folders that another process writes to.
 
-    If none is left, log this model's newest unfinished folder and the settings in which it differs, and return None.
+    If none is left, log the newest unfinished folder of the model, and return None.
     """
     others: list[str] = []
     for path, found in _unfinished(root):

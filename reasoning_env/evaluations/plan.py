@@ -30,7 +30,7 @@ NOT_COMPARABLE = (
     "scores of tasks with truncated completions, and means over these tasks, are not comparable with published scores"
 )
 NO_LIMIT = 2**24
-"""A limit without effect for prompt and completion together, because it is above any server's limit."""
+"""A token limit that has no effect, because it is above any server's limit."""
 
 
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
@@ -100,11 +100,10 @@ def choose_sampling(
 ) -> Sampling:
     """Return the sampling parameters of an evaluation.
 
-    `token_limit` limits prompt and completion together; the setting `max_token_length` is the default.
+    `token_limit` (default: the setting `max_token_length`) limits prompt and completion together.
 
-    `token_limit` is ignored if the user or a preset limits the completion alone. Prompt and completion together are
-    then limited by the servers' context lengths (`contexts`; None if unknown), and by `max_token_length` if the user
-    set it.
+    If the user or a preset limits the completion, `token_limit` is ignored. The limits of prompt and completion
+    together are then the servers' `contexts` (None if unknown), and `max_token_length` if the user set it.
     """
     own = session.settings
     sampling = Sampling(
@@ -174,7 +173,7 @@ def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
 def identify(
     session: EvaluatingSession, sampling: Sampling, model: ServedModel, *, step: int | None, version: str
 ) -> MadeWith:
-    """Return the identity of the evaluation for `results.json` (see `MadeWith`).
+    """Return the properties that identify an evaluation (see `MadeWith`).
 
     `step` is the trainer's step; None if there is no trainer. `version` is this package's version.
     """

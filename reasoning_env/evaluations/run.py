@@ -62,10 +62,10 @@ DEFAULT_WORKERS = 16
 class EvaluatedProblem:
     """A problem with its judged rollouts. A dropped problem has no rollouts, and the reason is in `dropped`.
 
-    - `library_scores`: the library's own score of each rollout; None if there is no preset.
+    - `library_scores`: the library's own score of each rollout; None if the evaluation has no preset.
     - `seconds`: the time until the completions arrived.
     - `failed`: the number of completions that the server never returned.
-    - `sent`: the record of the requests; None if no request was answered.
+    - `sent`: the parameters of the requests, as sent; None if no request was answered.
     """
 
     group: Group
@@ -126,7 +126,7 @@ class Evaluation:
         self._unlogged_drops: Counter[str] = Counter()
         """Number of problems dropped before the first evaluated problem, by reason. `_log_drops` empties it."""
         self._has_completion = False
-        """Whether this process has evaluated a problem. Problems that earlier processes evaluated do not count."""
+        """Whether this process has saved completions."""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
@@ -145,13 +145,13 @@ class Evaluation:
         step: int | None = None,
         resume: bool = True,
     ) -> Evaluation:
-        """Create an evaluation's folder, or open that of an interrupted evaluation. Return the evaluation.
+        """Return an evaluation with a new folder, or with the folder of an interrupted evaluation.
 
         Args:
             version: Version of this package, to store in the results.
             token_limit: Maximum tokens of prompt and completion together; None to use `max_token_length`.
             step: Step of the trainer; None if there is no trainer.
-            resume: Resume an interrupted evaluation with the same identity (see `MadeWith`).
+            resume: Whether to resume an interrupted evaluation with the same identity (see `MadeWith`).
 
         Raises ConfigError if the folder cannot be created.
         """
@@ -217,7 +217,7 @@ class Evaluation:
     # ---- one problem
 
     async def evaluate(self, problem: Problem) -> EvaluatedProblem:
-        """Request and judge completions of a problem. On an infrastructure error, drop the problem; never score 0."""
+        """Request and judge completions of a problem. An infrastructure error drops the problem."""
         messages = self._session.messages(problem)
         prompt = await asyncio.to_thread(self._model.prompt, messages)
         budget = self._sampling.completion_budget(prompt)

@@ -42,8 +42,8 @@ INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "
 class SummaryRow(TypedDict):
     """The statistics of a task, of a category or of all tasks, as in results.json.
 
-    Scores, accuracies, shares and pass@k are in [0, 1]; an interval is [low, high]. A row without a scored completion
-    has only numbers of problems, completions and tasks. Unknown numbers of tokens and seconds are None.
+    Scores, accuracies, shares and pass@k are in [0, 1]; an interval is [low, high]. Without a scored completion, a
+    row has only counts. `tokens` and `seconds` are None if unknown.
     """
 
     problems: Count
@@ -73,7 +73,7 @@ class SummaryRow(TypedDict):
     reasons: NotRequired[dict[Name, Number]]
     """The share of completions by outcome."""
     tokens: NotRequired[Number | None]
-    """Mean tokens of a completion."""
+    """Mean number of tokens of a completion."""
     seconds: NotRequired[Number | None]
     """Mean time in seconds until all completions of a problem arrived."""
 
@@ -95,7 +95,7 @@ class TaskTally:
     )
     """For each statistic, a list with each problem's mean over the problem's completions."""
     correct_counts: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How many problems have this number of completions and this number of correct completions."""
+    """Number of problems by (number of completions, number of correct completions)."""
     outcomes: Counter[str] = field(default_factory=Counter)
     tokens: Tally = field(default_factory=Tally)
     seconds: Tally = field(default_factory=Tally)
@@ -138,7 +138,7 @@ class TaskTally:
         self.failed += other.failed
 
     def row(self) -> SummaryRow:
-        """Return the counts and, if a completion was scored, the other statistics."""
+        """Return the tally as a row (see `SummaryRow`)."""
         row: SummaryRow = {"problems": self.problems, "completions": self.completions, "failed": self.failed}
         if not self.completions:
             return row
@@ -172,8 +172,8 @@ def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
 def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]) -> Summary:
     """Return the statistics of each task, of each category and of all tasks. Each argument has the tasks as keys.
 
-    The row of a task without a scored completion has nothing but counts, and does not affect any mean. For hundreds of
-    tasks, this takes a second: call it in a thread.
+    A task without a scored completion does not affect any mean. For hundreds of tasks, the call takes a second: use a
+    thread.
     """
     tasks: dict[str, SummaryRow] = {}
     by_category: defaultdict[str, list[SummaryRow]] = defaultdict(list)
@@ -253,8 +253,8 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values, all in `bounds`.
 
-    For `many` values or more, return the normal approximation, which is faster and hardly differs. The same values give
-    the same interval, in any order.
+    For `many` values or more, return the normal approximation, which is faster and hardly differs. The order of the
+    values does not matter.
 
     If all values are equal, a bootstrap interval would have width 0. The returned interval allows for other values that
     the sample may have missed.
@@ -280,8 +280,8 @@ def bootstrap_interval(
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
     """Return the 95 % interval of the average of several means in [0, 1], given each mean's own 95 % interval.
 
-    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval has a
-    minimum width: the width that follows from the given intervals if the means are independent.
+    The interval is a bootstrap over the means, but at least as wide as the given intervals imply for independent means,
+    because a few means may be nearly equal by chance.
     """
     if len(means) == 1:
         return Interval(*intervals[0])
@@ -328,7 +328,7 @@ class SentRequests(TypedDict):
 
     requests: Count
     parameters: dict[Name, list[JsonValue]]
-    """The values sent for each parameter, and null if a request lacked it. A token limit has only its largest value."""
+    """The values sent for each parameter; null if a request lacked it. For a token limit, only the largest value."""
     changed: dict[Name, ParameterChange]
     """The parameters that were not sent as requested."""
     models: list[Name]

@@ -87,7 +87,7 @@ def remarks(results: Results) -> list[str]:
 def not_as_requested(results: Results) -> list[str]:
     """Return a sentence for each difference between the requested and the actual parameters and models.
 
-    Omit sentences that results.json already lists among the differences from published runs.
+    Omit sentences that are in `remarks` of results.json.
     """
     if "sent" not in results:
         return []
@@ -163,7 +163,7 @@ def _shown(tasks: Sequence[str]) -> Sequence[str]:
 
 
 def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterator[tuple[str, SummaryRow]]:
-    """Yield (name, row) for each of `tasks`, each category, COMPARABLE (only if there is a preset) and ALL."""
+    """Yield (name, row) for `tasks`, then for categories, COMPARABLE (with a preset) and ALL."""
     for task in tasks:
         row = results["tasks"][task]
         yield f"{task}{_change_mark(row)}", row
@@ -209,7 +209,7 @@ def _characters_left(columns: Mapping[str, Sequence[str]]) -> int:
 
 
 def _not_right(row: SummaryRow, room: int) -> str:
-    """List failed completions, missing problems, and the shares of wrong outcomes, in up to `room` characters."""
+    """Return failures, missing problems and shares of wrong outcomes, in at most `room` characters."""
     words = []
     if row["failed"]:
         words.append(f"{row['failed']} failed")

@@ -1,1 +1,1 @@
-"""Code shared by all commands: parsers, options, the command `settings`, signals and logs."""
+"""Code shared by all commands (parsers, options, signals, logs), and the command `settings`."""

@@ -98,7 +98,7 @@ def read_config_file(path: Path) -> Sections:
 
 
 def check_names(sections: Sections, env: Collection[str], server: Collection[str]) -> None:
-    """Raise ConfigError for unknown names. Valid are the names `env` in the section env, and `server` in openai."""
+    """Raise ConfigError for names that are not in `env` (for the section env) or `server` (for openai)."""
     unknown = [unknown_setting(name, env, "env.") for name in sections.env if name not in env and name not in UNUSED]
     for several in sections.openai:
         unknown += [unknown_setting(name, server, "openai.") for name in several if name not in server]

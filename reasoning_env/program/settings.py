@@ -126,7 +126,7 @@ def settings_command(
 
 
 def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[str]) -> dict[str, list[SettingRow]]:
-    """Return the rows that contain all words, by subject. Raises ConfigError if there are none."""
+    """Return the rows that contain all of `words`, grouped by subject. Raises ConfigError if there are none."""
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
     if not any(matching.values()):
         names = [name for rows in sections.values() for name, *_ in rows]
@@ -136,7 +136,7 @@ def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[st
 
 
 def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
-    """Return the rows of the settings table by subject. The settings in OF_ATROPOS and OF_SERVER come last."""
+    """Return the settings as rows, grouped by subject. The settings in OF_ATROPOS and OF_SERVER come last."""
     sections = {title: [_row(name, fields) for name in names] for title, names in SUBJECTS.items()}
     shown = {name for names in SUBJECTS.values() for name in names}
     added = [name for name in fields if name not in shown and name not in OF_ATROPOS]

@@ -81,7 +81,7 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
 
 
 def given_settings(options: argparse.Namespace) -> dict[str, object]:
-    """Return the given options that are settings, by the settings' names."""
+    """Return the settings that the user gave as options, by name."""
     from ..settings import ReasoningSettings
 
     names = vars(options).keys() & ReasoningSettings.model_fields.keys()
@@ -97,7 +97,7 @@ def file_settings(
 ) -> ReasoningSettings:
     """Return a command's settings from `options`, `given`, the --config files and `defaults`.
 
-    A source overrides the sources named after it. Only the options of `add_config_option` are read from `options`.
+    A source overrides the sources named after it. `options` needs `config`, `task_modules`, `checkout` and `rewards`.
     Logs a warning for the user's settings that the command does not use, and for those that `without_effect` returns.
     Raises ConfigError for invalid settings.
     """
@@ -188,7 +188,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer for display, followed by the library's own answer if that is wrong."""
+    """Return the right answer for display, and reasoning-gym's answer if that is wrong."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:
@@ -237,7 +237,7 @@ def check_score_options(options: argparse.Namespace) -> None:
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
-    """Return the score function of the options. Paths become absolute: a node may have another working directory."""
+    """Return the score function that --score names."""
     from ..sources.score_function import ScoreFunction
 
     return ScoreFunction(options.score, options.read, options.env_var, options.threads)

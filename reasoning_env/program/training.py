@@ -43,8 +43,8 @@ class EvaluateSettings(ReasoningSettings):
     with_word_none = frozenset({"reasoning_effort"})
 
     max_token_length: Annotated[int, Field(ge=16)] = 2048
-    """Maximum tokens of prompt and completion together. If it is not set, a chat completion in `evaluate` may have
-    32,768 tokens."""
+    """Maximum tokens of prompt and completion together. Chat completions in `evaluate` ignore the default, and may
+    have 32,768 tokens."""
     chat_template: Annotated[str | None, Affects("answers", "evaluation")] = None
     """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. `plain`
     requests text completions, which end at the first `</answer>`. `evaluate` accepts only `plain`."""

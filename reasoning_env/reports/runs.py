@@ -48,14 +48,14 @@ class StoredRun:
         self.faults.append(str(error))
 
     def add_fault(self, file: Path, what: str) -> None:
-        """Add a sentence about a file to `faults`."""
+        """Append `FILE: what` to `faults`."""
         self.faults.append(f"{printable(str(file))}: {what}")
 
 
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     """Return the runs in folders and files.
 
-    - A folder of dumps is one run. So are dump files of one folder that are neighbours in `paths`.
+    - A folder of dumps is one run. Dump files of one folder that follow each other in `paths` are together one run.
     - Each file of groups that `process` wrote is a run, even inside a folder.
     - If a folder has no files of groups, its subfolders are read instead.
     - A file that several paths name is read once.
@@ -132,9 +132,8 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training that has several evaluations, in the order of their steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. If the step of a
-    later evaluation is not above the training's first step, a new training begins. Of several evaluations at a step,
-    the latest counts.
+    The evaluations of a training are in one folder and have the same model, preset and settings. A later evaluation
+    whose step is not above the first step belongs to a new training. Of a step, only the latest evaluation is returned.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}

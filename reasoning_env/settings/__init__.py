@@ -3,7 +3,7 @@
 `given.py` reads the values that a user passes. A field's description is the string below it. Every field also accepts a
 string, as on the command line, in the form that its description shows. `Affects` marks what a field affects:
 
-- `problems`: which problems are drawn. Settings of the evaluation set belong here: training excludes its questions.
+- `problems`: which problems are drawn. Training excludes the evaluation set, so the set's settings belong here.
 - `answers`: what completions look like, and their rewards
 - `evaluation`: the scores of an evaluation
 
@@ -107,7 +107,7 @@ class UsedBy:
 _IN_TRAINING = UsedBy("serve", "process", "problems")
 """Marks settings used only by commands that generate training problems."""
 _WITH_EVALUATION_SET = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation")
-"""Marks settings of commands that use the evaluation set, if only to exclude its questions."""
+"""Marks settings of commands that use the evaluation set, or exclude its questions from training."""
 _IN_EVALUATION = UsedBy("serve", "evaluate")
 """Marks settings of commands that evaluate a model."""
 _IN_PROMPTS = UsedBy("serve", "process", "evaluate", "problems", "problems --evaluation", "score", "tasks")
@@ -214,7 +214,7 @@ class ReasoningSettings(BaseModel):
     """Evaluate with the tasks, prompt and token limit of the Reasoning Gym paper, to compare with its published
     scores."""
     eval_tasks: Annotated[NameList, Affects("problems"), _WITH_EVALUATION_SET] = []
-    """Tasks to evaluate on, in the same form as `tasks`. Empty: the tasks of `tasks`."""
+    """Tasks to evaluate on, in the same form as `tasks`. Empty: use `tasks`."""
     num_eval_samples_per_task: Annotated[
         int | None, Field(ge=1, le=100_000), Affects("problems", "evaluation"), _WITH_EVALUATION_SET
     ] = None
@@ -234,8 +234,8 @@ class ReasoningSettings(BaseModel):
     eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Affects("evaluation"), _IN_EVALUATION] = 0.6
     """Sampling temperature in evaluations."""
     eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Affects("evaluation"), _IN_EVALUATION] = None
-    """Maximum tokens per completion in evaluations. None: `max_token_length` minus the prompt's tokens, or 32,768 with
-    `eval_preset`."""
+    """Maximum tokens per completion in evaluations. None: 32,768 with `eval_preset`, otherwise
+    `max_token_length` minus the prompt's tokens."""
 
     num_generators: Annotated[int | None, Field(ge=1, le=256)] = None
     """Number of processes that generate problems. None: half of the available cores, at least 2 and at most 8."""
@@ -246,9 +246,9 @@ class ReasoningSettings(BaseModel):
     group together may take 4 times this limit; a slower group is dropped. In wall-clock time, generating a training
     problem may take 2 times this limit, and generating an evaluation problem 12 times."""
     sandbox_verifiers: bool = True
-    """Block verifier workers' access to files, network and processes, as far as the operating system allows."""
+    """Deny verifier workers access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes. Imported `task_modules` do not count."""
+    """Limit for the address space of a worker process, in megabytes, without imported `task_modules`."""
 
     @property
     def generators(self) -> int:
@@ -272,7 +272,7 @@ class ReasoningSettings(BaseModel):
 
     @property
     def reference_deadline_s(self) -> float:
-        """CPU time limit in seconds for generating a problem from a reference. Low: anybody can send a reference."""
+        """CPU time limit in seconds for generating a problem from a reference; low, because anybody can send one."""
         return self.scoring_deadline_s
 
     @property
@@ -337,7 +337,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
-    """Return the settings that affect at least one of `parts`, with their values converted to JSON types."""
+    """Return the settings that affect at least one of `parts` (see `Affects`), by name, as JSON values."""
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(has_effect_on(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))

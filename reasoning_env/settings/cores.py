@@ -14,7 +14,7 @@ MAX_WORKERS = 8
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of generator processes, and of verifier processes: half the cores, 2 to MAX_WORKERS."""
+    """Return the default number of processes of each kind (generators, verifiers): half the cores, 2 to MAX_WORKERS."""
     # With a single worker, one slow answer or problem would block all others.
     return max(2, min(MAX_WORKERS, available_cores() // 2))
 

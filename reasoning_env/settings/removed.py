@@ -2,7 +2,7 @@
 
 `unknown_setting` returns the error for a removed setting in a file, a command line or keyword arguments.
 `current_settings` converts the settings in checkpoints and in the headers of row files. `REMOVED` also contains
-settings of the upstream environment that this program never had.
+settings that only the upstream environment had.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ class Removed:
     """A setting that was removed.
 
     - `instead` is the advice; settings in braces are shown by the name that the user knows.
-    - `was` is the value that matches the program's present behaviour. A stored state with this value counts as
-      unchanged.
+    - `was` is the value that the program now always uses. A stored state with this value counts as unchanged.
     - `now` converts a stored value into the present settings.
     """
 

@@ -28,7 +28,7 @@ from ..runtime.text import error_text
 class SourceTask:
     """A task of a source.
 
-    - In references, `release` identifies the version of the task; it must not contain a colon.
+    - `release` is the task's version in `Problem.reference`; it must not contain a colon.
     - `has_levels` is whether a level changes the task's problems.
     - `left_out` is why training excludes the task by default; "" for all other tasks. For reasoning-gym's tasks it is
       always "", because their declarations contain the reason.
@@ -61,11 +61,10 @@ class Generated:
 
 
 class Answers(Protocol):
-    """Scores answers to one problem.
+    """An object that scores answers to one problem.
 
-    An object may have two more attributes about the answer that it scored last: `frames`, the names of the formatting
-    that was removed from the answer, and `parts`, numbers that explain the score, by name. Both are copied into the
-    answer's verdict.
+    It may describe the last answer in two attributes, which become part of the verdict: `frames` (names of the removed
+    formatting) and `parts` (numbers that explain the score, by name).
     """
 
     def score(self, answer: str) -> float:
@@ -111,7 +110,7 @@ class Source(ABC):
         return self.scorer(task, params, entry, level, plainly=True).score
 
     def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
-        """Say in one line what is wrong with a user's parameters; None if they can generate a problem."""
+        """Return in one line why a user's parameters cannot generate a problem; None if they can."""
         try:
             self.generate(ProblemRequest(task, 0, params, level))
         except Exception as error:

@@ -25,7 +25,7 @@ from ..runtime.text import error_text
 from .contract import Source
 
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", re.ASCII)
-"""Task names that are allowed in references, patterns and lists of names."""
+"""Valid task names."""
 
 
 class TaskModuleError(Exception):
@@ -34,7 +34,7 @@ class TaskModuleError(Exception):
 
 @dataclass(frozen=True)
 class ImportedModules:
-    """The module of each task that was registered with reasoning-gym, and the sources that `make_source()` returned."""
+    """The modules by registered task, and the sources that `make_source()` returned."""
 
     modules: Mapping[str, TaskModule]
     sources: Sequence[Source]
@@ -59,7 +59,7 @@ def import_task_modules(
     folder: str | None = None,
     announce: Callable[[str], None] = lambda entry: None,
 ) -> ImportedModules:
-    """Import the modules, which register tasks in `registry`, and return what they add.
+    """Import modules, which register tasks in `registry`, and return the tasks and sources.
 
     `folder` is the user's working directory, which is searched last. `announce` is called with the name or path of
     each module before its import. Raises TaskModuleError if
@@ -206,8 +206,7 @@ def _check_names(module: str, before: Mapping[str, object], registry: Mapping[st
 def release_of(name: str, module: ModuleType, *, is_file: bool) -> str:
     """Return `NAME@VERSION` if an installed distribution has the module; else `NAME@HASH` with a hash of the source.
 
-    The hash covers the single file, or all `.py` files of a package. An editable installation gets a hash too, because
-    its code changes without its version.
+    An editable installation gets a hash, because code may change while the version stays the same.
     """
     version = None if is_file else _installed_version(name.partition(".")[0], module)
     if version is None:

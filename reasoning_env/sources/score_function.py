@@ -32,9 +32,9 @@ MAX_PART_NAME = 60  # so that a worker's reply has room for MAX_VERDICT_PARTS na
 
 @dataclass(frozen=True)
 class ScoreFunction:
-    """A function `MODULE:NAME`, and the permissions of its worker processes.
+    """A score function, and the permissions of its worker processes.
 
-    - `name`: the module is an importable name, or the path of a `.py` file.
+    - `name`: `MODULE:NAME`. MODULE is an importable name, or the path of a `.py` file.
     - `read`: files and folders that the function may read, besides those of Python and of its module.
     - `environment`: names of environment variables that the function may see.
     - `threads`: whether the function may start threads.

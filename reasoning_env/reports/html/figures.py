@@ -1,6 +1,6 @@
 """Compute the numbers that the page shows about all rollouts of a run.
 
-In the page, the TypedDicts are JSON, which `assets/app.js` reads. Memory grows by about half a kilobyte per group.
+The page contains the TypedDicts of this module as JSON for `assets/app.js`. Memory grows by 0.5 kB per group.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ShownRow(Means):
     groups: int
     rollouts: int
     signal: float | None
-    """The share of groups whose completions have different scores."""
+    """The share of groups whose completions do not all have the same score."""
     level: float | None
     outcomes: list[int]
     """Number of rollouts with each outcome, in the order of PAGE_OUTCOMES."""
@@ -74,10 +74,7 @@ class CategoryRow(Means):
 
 
 class HeatCell(TypedDict):
-    """Figures of a task's groups in one bin of levels. The bins 0 to 9 are tenths of the range of levels.
-
-    Groups with the library's default parameters are in bin -1.
-    """
+    """Numbers about a task's groups in one bin of levels: a tenth of [0, 1], or -1 for the library's defaults."""
 
     task: int
     bin: int
@@ -161,7 +158,7 @@ class GroupFigures(NamedTuple):
     score: float
     accuracy: float
     signal: float | None
-    """1 if the completions have different scores, else 0; None for a single completion."""
+    """0 if all completions have the same score, else 1; None for a single completion."""
     level: float | None
     truncated: float
     tokens: float | None
@@ -286,7 +283,7 @@ class Figures:
 
     @property
     def often_repeated(self) -> Mapping[str, float]:
-        """The share of repeats among the questions of each task with many repeats; empty for evaluations."""
+        """The share of repeated questions in each task that has many; empty for evaluations."""
         return self._repeats.repetitive_tasks()
 
     @property
@@ -297,7 +294,7 @@ class Figures:
         return list(outcome_remarks(shares, "max_token_length").values())
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group. Without rollouts, the group only has failed completions to count."""
+        """Count a group. A group without rollouts adds only failed completions."""
         self.tasks[group.item_id].add(group)
         if group.item_id not in self.modules and group.reference is not None:
             self.modules[group.item_id] = module_of(group.reference)

@@ -70,7 +70,7 @@ class PublishedScores(TypedDict):
 
 
 class Pair(ComparisonData):
-    """A comparison of the runs at positions `a` and `b`. Tasks are given by their positions in the page's `tasks`."""
+    """A comparison of two runs. `a` and `b` are positions in the page's `runs`; tasks are positions in `tasks`."""
 
     a: int
     b: int
@@ -117,7 +117,7 @@ def check_page(path: Path, setting: str | None = None) -> None:
 
 
 def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) -> PageData:
-    """Read all runs once and return the page's data, with a sample of rollouts of `sample_mb` megabytes.
+    """Read all runs once and return the page's data, with up to `sample_mb` megabytes of sampled rollouts.
 
     `program` is the name of this program in the commands that the page shows.
     """
@@ -172,10 +172,10 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
 
 
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
-    """Return a Series for each training. Rename its evaluations to the training's name and the step.
+    """Return a Series for each training, and rename the evaluations to the training's name and the step.
 
-    Trainings are named after their models. If two trainings have the same model, all trainings are named after the ends
-    of their folders' paths. If two trainings have the same folder too, all get their model's name and a number.
+    Trainings are named after their models. If two models are equal, the names are the ends of the folders' paths.
+    If two folders are equal too, the names are model and number.
     """
     numbers = {id(run): number for number, run in enumerate(runs)}
     found = find_series(runs)

@@ -19,7 +19,7 @@ Key = tuple[int, str]
 
 @dataclass
 class _KeptGroups:
-    """The kept groups with the same task and outcome. Groups with the highest random numbers are kept."""
+    """A sample of a task's groups with one outcome: the groups with the highest random numbers."""
 
     heap: list[tuple[float, str]] = field(default_factory=list)
     """Random number and JSON of each kept group, as a heap with the lowest number first."""
@@ -33,9 +33,9 @@ class _KeptGroups:
 class RolloutSample:
     """A random sample of groups, together at most `budget` characters of JSON; all groups, if they fit.
 
-    While the sample is too large, the task with the most characters loses a group with its most frequent outcome: the
-    group with the lowest random number. This number depends only on the problem, so runs with the same problems keep
-    the same problems.
+    While the sample is too large, the task with the most characters loses a group: of the groups with the task's most
+    frequent outcome, the one with the lowest random number. The number depends only on the problem, so runs with the
+    same problems keep the same problems.
 
     Small tasks stay whole, and rare outcomes (such as a timeout) are kept. The sample shows which outcomes occur, but
     not how often. At least one group of each task of a run is kept, even above the budget.
@@ -47,7 +47,7 @@ class RolloutSample:
         self._kept: defaultdict[Key, defaultdict[str, _KeptGroups]] = defaultdict(lambda: defaultdict(_KeptGroups))
         self._characters: Counter[Key] = Counter()
         self._largest: list[tuple[int, Key]] = []
-        """A heap of (-characters, task), the largest task first. Entries with outdated characters are ignored."""
+        """A heap of (-number of characters, task). Entries with outdated numbers are ignored."""
         self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
