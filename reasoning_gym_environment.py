@@ -84,7 +84,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return the default settings (a subclass may have its own), with one inference server on this machine.
+        """Return the default settings, and one inference server on this machine.
 
         The server's type is detected at startup.
         """
@@ -174,7 +174,7 @@ class ReasoningGymEnv(BaseEnv):
         self._run.lifetime.save(step)
 
     def _open_checkpoints(self) -> atropos.CheckpointStore:
-        """Return the checkpoints of the folder, which the first call locks. Raises RuntimeError before `setup`."""
+        """Return the checkpoints. The first call locks their folder. Raises RuntimeError before `setup`."""
         checkpoints = self._run.lifetime.checkpoints
         if checkpoints is None:
             raise RuntimeError("call setup() first")
@@ -253,7 +253,7 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.keep_rollouts(self, groups, None if item is None else item.problem, self._run.chat.decode)
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
-        """Log `wandb_metrics`, and the metrics since the last call."""
+        """Log `wandb_metrics`, and this environment's metrics since the last call."""
         await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report.interval()}, self._run.clients)
 
     async def _send_scored_data_to_api(
@@ -276,7 +276,7 @@ class ReasoningGymEnv(BaseEnv):
         )
 
     async def get_status(self) -> None:
-        """Wait until run-api answers, and read this environment's status. Register again if run-api has none."""
+        """Read this environment's status from run-api. Wait for run-api, and register again if necessary."""
         session, config = self._run.run_api, self.config
         status = self.status_dict = await session.status()
         if session.registration is not self._registration:
@@ -307,10 +307,10 @@ class ReasoningGymEnv(BaseEnv):
             await mode.run(self, self._run)
 
     async def close(self) -> None:
-        """Finish groups in flight, save the state, disconnect from run-api and end all processes and tasks.
+        """Finish groups in flight, save the state, disconnect from run-api, and end all processes.
 
-        Groups in flight get 10 seconds to finish. Scored groups get the rest of this time to be delivered, but at least
-        3 seconds. Unfinished problems are saved. A second call has no effect.
+        Groups in flight get 10 seconds to finish. Scored groups get the rest of this time for delivery, but at least 3
+        seconds. Unfinished problems are saved. Safe to call twice.
         """
         await atropos.close(self, self._run)
 
@@ -327,7 +327,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @property
     def groups_path(self) -> Path | None:
-        """File of the groups that `process` wrote; None if there are no groups."""
+        """File of the groups that the command `process` wrote; None if there are no groups."""
         return self._run.mode.groups_path
 
     def print_summary(self) -> None:

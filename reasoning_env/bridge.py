@@ -75,7 +75,7 @@ class Bridge:
         fits: Returns whether a problem's prompt and completion fit into the model's context. You can also set this
             attribute later, before the first problem is drawn.
         score: Score function instead of tasks, as for `Session`.
-        instance: Number of the session; sessions with different numbers share no problems.
+        instance: Number of the session. Sessions 0 to 63 share no seeds.
         state: Return value of `state()` in an earlier run, to continue that run.
         group_size: Usual number of completions per problem.
         judge: Object that judges instead of the bridge's workers, such as `JudgeClient(url)`. The bridge then starts

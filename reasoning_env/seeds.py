@@ -17,7 +17,7 @@ INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
 """Number of training seeds of a session."""
 MEMBER_SEEDS = 256
-"""Number of seeds left out at the end of each range, because a `composite` problem also uses up to 105 later seeds."""
+"""Unused seeds at the end of a range, because a `composite` problem also uses up to 105 later seeds."""
 
 
 def hash_int(*parts: object) -> int:
@@ -40,7 +40,7 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 def follow_seed(seed: int, number: int) -> int:
     """Return item `number` of a series of seeds that starts with `seed`.
 
-    In all seeds of the series, the upper 7 bits (split and instance) are the same.
+    All seeds of the series have the same upper 7 bits (split and instance, in training).
     """
     if number == 0:
         return seed
@@ -57,5 +57,5 @@ def eval_seed(run_seed: int, task: str, sample: int) -> int:
 
 
 def file_seed(run_seed: int, task: str, level: float | str | None, draw: int) -> int:
-    """Return the seed, in [0, 2**31) as in training, of problem number `draw` in a file of problems."""
+    """Return the seed of problem number `draw` in a file of problems, in [0, 2**31)."""
     return hash_int("file", run_seed, task, level, draw) % ((1 << 31) - MEMBER_SEEDS)

@@ -9,8 +9,8 @@ Every integration runs this loop:
             verdicts = await session.judge(problem, completions)       # in sandboxed processes
             session.observe(problem, verdicts)                         # curriculum and metrics
 
-`judge` raises infrastructure errors; they are never scored 0. `state()` returns everything that determines the next
-problems; a session that begins with this state continues the earlier session.
+`judge` raises infrastructure errors instead of scoring 0. A session that begins with an earlier session's `state()`
+continues with the same problems.
 
 With a score function instead of tasks, a session judges rows of your own data:
 
@@ -109,7 +109,7 @@ class Session(Generic[T]):
         settings: The settings; by default, created from the keywords `fields`.
         prepare: Converts a problem to the object that `next` returns; by default, this is the problem itself. If
             `prepare` returns None because the problem does not fit into the model's context, `next` skips the problem.
-        on_thread: Called as `await on_thread(prepare, problem)`; by default, `prepare` runs on a thread.
+        on_thread: Runs `prepare`, as `await on_thread(prepare, problem)`; by default asyncio.to_thread.
         pool: Worker pool, started by `start` and closed by `close`; by default created from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package; `settings.checkout` has priority.
         score: Score function instead of tasks: `MODULE:FUNCTION`, or a ScoreFunction, which also says what the
@@ -156,7 +156,7 @@ class Session(Generic[T]):
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
         self._unlearned: TaskSampler | None = None
-        """The sampler of the method `draw`, which observes no scores. None before the first call of `draw`."""
+        """The sampler for `draw`, without observed scores; None before the first `draw`."""
         self._stream: ProblemStream[T] | None = None
         self.reference_cpu_s = settings.reference_deadline_s
         """Limit for `remake`, in seconds of processor time. A change after the first `remake` has no effect."""
@@ -202,7 +202,7 @@ class Session(Generic[T]):
         """Begin to draw problems. `next` calls this method too; a second call has no effect.
 
         Args:
-            instance: Number of this session; sessions with different numbers share no problems.
+            instance: Number of this session. Sessions 0 to 63 share no seeds.
             state: Return value of `state()` in an earlier run; ConfigError for an invalid state.
             done: Positions of the stream to skip, because an earlier run stored their groups but no state.
             learn_from: Scores of earlier groups, which initialize the sampler.

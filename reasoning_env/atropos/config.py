@@ -1,4 +1,4 @@
-"""The environment's and servers' configs: ranges of values, defaults, API keys, log levels and Atropos' errors."""
+"""Configs of the environment and the servers. Also sets log levels and explains Atropos' errors."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
 
     @property
     def metrics_address(self) -> ListenAddress | None:
-        """Address of the metrics server; None if no server starts, because `metrics_port` is not set."""
+        """Address of the metrics server; None if `metrics_port` is not set."""
         if self.metrics_port is None:
             return None
         host, _, port = str(self.metrics_port).rpartition(":")

@@ -1,7 +1,6 @@
-"""Types for environments: the items passed between hooks, and the attributes and hooks that the adapter uses.
+"""Types for environments. A hook is a method of BaseEnv that a subclass may override.
 
-A hook is a method of BaseEnv that a subclass may override. Atropos has no type annotations, so the type checker uses
-`Environment` for BaseEnv and its subclasses.
+Atropos has no type annotations, so the type checker uses `Environment` for BaseEnv and its subclasses.
 """
 
 from __future__ import annotations

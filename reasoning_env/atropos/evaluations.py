@@ -33,8 +33,8 @@ class ModelEvaluations:
     def choose_workers(self) -> None:
         """Set `max_eval_workers`, the number of problems evaluated at the same time, unless the user has set it.
 
-        If training pauses during evaluations (STOP_TRAIN), an evaluation sends as many requests at once as training.
-        Otherwise, the number of requests is multiplied by (1 - `eval_limit_ratio`).
+        Evaluations send as many requests at once as training. If training continues, they send 1 - `eval_limit_ratio`
+        times as many.
         """
         config = self._run.config
         if config.max_eval_workers is not None:

@@ -47,7 +47,7 @@ class Launch:
 
 
 def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, Any]) -> Launch:
-    """Combine the settings of the environment class, the mode, the file and the options.
+    """Combine the defaults of `env_cls` and `mode`, the config files and the command-line options.
 
     Raises ConfigError for invalid settings.
     """
@@ -75,11 +75,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
-    """Return the config class of inference servers: ServerConfig, or the class of the first default server.
-
-    `defaults` are the default servers of an environment class. The class of the first server counts if it is a subclass
-    of APIServerConfig.
-    """
+    """Return ServerConfig, or the class of the first of the `defaults` if that is a subclass of APIServerConfig."""
     first = defaults[0] if isinstance(defaults, list) and defaults else defaults
     is_own = isinstance(first, APIServerConfig) and type(first) is not APIServerConfig
     return type(first) if is_own else ServerConfig
@@ -103,9 +99,9 @@ def _build_servers(
 def choose_server_class(
     server_cls: Callable[..., APIServer], configs: ServerBaseline | list[APIServerConfig]
 ) -> Callable[..., APIServer]:
-    """Return the class or function that creates servers: AtroposServer, unless user code set a class of its own.
+    """Return the class or function that creates servers: the one that user code set, or AtroposServer.
 
-    A server whose settings have no `server_type` uses the type in `configs`.
+    A server without a `server_type` of its own uses the type in `configs`.
     """
     if not inspect.isabstract(server_cls):  # BaseEnv's default is the abstract class APIServer
         return server_cls

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Lifetime:
-    """Starts the parts of a run, saves its state, and ends it.
+    """Starts a run, saves its state, and ends the run.
 
     Args:
         run: The run.
@@ -98,7 +98,7 @@ class Lifetime:
             await self._run.session.start()
 
     async def start_dumps(self) -> None:
-        """Create the folder and start the thread for dumps; raises ConfigError if the folder is not writable."""
+        """Start the thread that writes dumps. Raises ConfigError if the dumps' folder is not writable."""
         if self._run.dumper is not None:
             await asyncio.to_thread(check_writable, self._run.dumper.folder, "data_dumps_dir")
             await asyncio.to_thread(self._run.dumper.start)

@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 class RunReport:
-    """Reads a run's metrics. Changes nothing except `Run.time_step`, if Prometheus is on."""
+    """Reads a run's metrics for the log, wandb and Prometheus."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._progress = ProgressReader(run.session.metrics)
 
     def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Return a context that serves `/metrics` if a port is set. Raises ConfigError if the port is in use."""
+        """Return a context manager that serves `/metrics` if a port is set. Raises ConfigError for a port in use."""
         address = self._run.config.metrics_address
         if address is None:
             return contextlib.nullcontext()

@@ -1,4 +1,4 @@
-"""`Run` connects the parts of one environment, and has the steps from drawing a problem to packing its group."""
+"""`Run` has an environment's objects, and the steps from drawing a problem to packing its group."""
 
 from __future__ import annotations
 
@@ -191,10 +191,7 @@ class Run:
         self.mode.keep(group)
 
     def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
-        """Count and log a group that is dropped after an error. The group's problem is no longer in flight.
-
-        No completion scores 0 because of an infrastructure error.
-        """
+        """Count and log a group dropped after an error. The problem is no longer in flight."""
         self._failures.add(describe_failure(error))
         if isinstance(error, RefusedError):
             self._fatal = error
@@ -204,7 +201,7 @@ class Run:
         logger.log(level, "dropped a group of the task %s (%s): %s", problem.task, reason, self._failures.last)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
-        """Mark the problem as done if its group goes to no trainer. `packed` is None for a dropped group."""
+        """Mark the problem as done, unless a trainer gets its group. `packed` is None for a dropped group."""
         if packed is None or not self.mode.has_trainer:
             self.end(problem)
 

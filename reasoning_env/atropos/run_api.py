@@ -2,19 +2,19 @@
 
 Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 
-- Run-api identifies an environment only by a number. Numbers start again at 0 after a restart and after `/reset_data`.
-  A request with an unassigned number gets status 500. So an environment registers again if its number is unassigned or
-  if the step decreased. Two environments share a number if one registers after a restart that the other misses.
+- An environment is only a number for run-api. Numbers start again at 0 after a restart and after `/reset_data`. An
+  unassigned number gets status 500. So an environment registers again after status 500, or if run-api's step decreased.
+  Two environments share a number if one registers after a restart that the other misses.
 - If the reply to a registration is lost, run-api keeps the registration until a restart. The lost registration takes a
-  share of the work, and with a `min_batch_allocation` it blocks all batches.
-- A group that arrives before a trainer registers breaks run-api: `/register` then has no effect. So `/info` is checked
-  right before groups are sent. If run-api is reset between check and sending, the log says what to do.
-- When a trainer registers, run-api forgets the environments that registered earlier. Until then, `/info` has the batch
-  size -1, and this module waits.
-- A group larger than the trainer's batch blocks run-api's queue, so such a group is never sent. Other group sizes can
-  block the queue too (see `always_fill_batches`); the log then names the sizes.
-- The registration of a second trainer has no effect. Each batch then goes to one of the two trainers, and the step
-  counts the batches of both. No reply reveals the second trainer.
+  share of the work and, with a `min_batch_allocation`, blocks all batches.
+- If a group arrives before a trainer registers, the trainer's `/register` has no effect. So `/info` is checked right
+  before groups are sent. If run-api is reset between check and sending, the log says what to do.
+- When a trainer registers, run-api forgets all environments. Until then, `/info` has the batch size -1, and this module
+  waits.
+- A group larger than the trainer's batch blocks run-api's queue, so this module never sends such a group. Other sizes
+  can block the queue too (see `always_fill_batches`); the log then names the sizes.
+- A second trainer's registration has no effect. But each batch then goes to one of the two, the step counts the batches
+  of both, and no reply reveals the second trainer.
 - Groups have no ids. After a broken connection a group is sent again, and may arrive twice.
 """
 
@@ -204,8 +204,8 @@ WORKING = "the trainer is registered at run-api, and so is this environment"
 class RunApiSession:
     """Keeps an environment registered at run-api. Use it on one event loop.
 
-    While run-api is unreachable, all coroutines except `leave` and `send` wait. These coroutines raise ServerError if
-    the first reply at `url` does not come from run-api.
+    All coroutines except `leave` and `send` wait until run-api is reachable. A waiting coroutine raises ServerError if
+    the first reply at `url` is not from run-api.
 
     Args:
         url: Address of run-api.
@@ -217,7 +217,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """If run-api does not reply within this many seconds, log a warning."""
     trainer_patience_s = 30.0
-    """After this many seconds without a trainer, the log says what to do if run-api has ignored a trainer."""
+    """After this many seconds without a trainer, the log also says what to do if run-api ignored the trainer."""
     leave_timeout_s = 3.0
     """Time limit for disconnecting at the end, so that an absent run-api does not delay the end."""
 
@@ -395,7 +395,7 @@ class RunApiSession:
     ) -> T:
         """Send one request, and log if run-api is unreachable, slow, or reachable again.
 
-        Raises RunApiFault if the request fails. A status in `own_errors` still shows that run-api is reachable.
+        Raises RunApiFault if the request fails. A failure with a status in `own_errors` counts as a reply.
         """
         slow = asyncio.get_running_loop().call_later(
             self.slow_reply_s, self._absence.note, f"waiting for a reply from run-api at {self._url}; check its log"

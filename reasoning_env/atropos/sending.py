@@ -68,7 +68,7 @@ def enqueue(run: Run, groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[a
 
 
 def is_complete(group: ScoredDataGroup | None, config: ReasoningGymEnvConfig) -> bool:
-    """Return True if a group has all its rollouts and, with `ensure_scores_are_not_same`, different scores."""
+    """Return True if a group has all its rollouts and, with `ensure_scores_are_not_same`, unequal scores."""
     if group is None:
         return False
     full_size = (group.get("group_overrides") or {}).get("group_size", config.group_size)

@@ -74,17 +74,15 @@ async def close_connections(server: APIServer) -> None:
 
 
 class Completers:
-    """A function that returns the objects to request completions from. Call it for each request.
+    """A function that returns the completers for a request. Call it for each request.
 
-    - If a test or a user replaced the server manager or a method of the manager, the function returns the manager.
-    - Otherwise, the function returns the stand-ins among the servers: objects that are no `APIServer` or that have a
-      replaced method.
-    - If there are no stand-ins, the function returns all servers.
+    - If user code replaced the server manager or one of its methods, return only the manager.
+    - Otherwise, return the stand-ins: servers that are no `APIServer` or that have a replaced method.
+    - If there are no stand-ins, return all servers.
 
-    For an `AtroposServer` without replaced methods, the function returns the attribute `server`. For any other object,
-    the function returns a MethodCompleter that wraps the object.
+    An `AtroposServer` that is no stand-in is returned as its attribute `server`, other objects in a MethodCompleter.
 
-    `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from a stand-in that has
+    `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from an object that has
     methods for several kinds.
     """
 
@@ -142,10 +140,7 @@ def _is_server(server: object) -> bool:
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies for which the server's method is not the method of the class `base`.
-
-    Return [] if the server is no instance of `base`.
-    """
+    """Return the kinds of replies whose method on the server is not `base`'s; [] for an instance of another class."""
     if not issubclass(type(server), base):
         return []
     return [

@@ -40,7 +40,7 @@ def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
 
 
 def encode_members(fields: Iterable[tuple[str, object]]) -> Iterator[bytes]:
-    """Yield the members of a JSON object, without its braces, in pieces; slow for long completions.
+    """Yield the members of a JSON object, without braces, in pieces. Call it on a thread.
 
     Raises TypeError or ValueError for values that JSON cannot represent.
     """

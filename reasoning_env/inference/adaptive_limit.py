@@ -16,13 +16,12 @@ RATE_REPLIES = 10
 class AdaptiveLimit:
     """Limits requests to the rate that a server accepts.
 
-    Time is divided into windows. Each window has a quota: how many requests may be sent. A refusal pauses all requests
-    for a window, and sets the quota to the number of requests accepted in the last window. If this number is 0, the
-    earlier quota stays; if there is none, the quota becomes 1. A window without a refusal raises the quota. There is no
-    quota before the first refusal.
+    After the first refusal, each window of time has a quota of requests. A refusal pauses all requests for a window.
+    The new quota is the number of requests accepted before, in the window of the refusal. A window without refusals
+    raises the quota.
 
-    A window is as long as the wait that the server asks for. If the server does not ask, a window lasts a quarter of
-    the time since the last accepted request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S.
+    A window is as long as the wait that the server asks for. If the server asks for none, a window is a quarter of the
+    time since the last accepted request, from FIRST_PAUSE_S to LONGEST_PAUSE_S.
 
     `sent` is the number of requests sent so far.
     """
@@ -49,7 +48,7 @@ class AdaptiveLimit:
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """Time of the last accepted request, approximated by the time of the next refusal."""
+        """Time of the last refusal that followed an accepted request."""
 
     async def wait(self) -> float:
         """Wait until a request may be sent. Return the current time, which `refused` needs as `sent_s`."""
@@ -72,8 +71,8 @@ class AdaptiveLimit:
     def refused(self, sent_s: float, wait_s: float | None, *, is_limit: bool = True) -> None:
         """Lower the quota, because the server refused the request sent at `sent_s`.
 
-        `wait_s` is the wait in seconds that the server asks for, if any. `is_limit` is False if the server was
-        unavailable. Then `wait_s` delays the next window, but does not set the length of the window.
+        `wait_s` is the wait in seconds that the server asks for. If `is_limit` is False, because the server was
+        unavailable, `wait_s` only delays the next window.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:  # the last refusal has already lowered the quota
@@ -83,7 +82,7 @@ class AdaptiveLimit:
         taken = self._sent - 1
         if taken > 0:
             self._last_taken_s = now_s
-        if taken > 0 or self._quota == math.inf:
+        if taken > 0 or self._quota == math.inf:  # without an accepted request, keep an earlier quota
             self._quota = max(1, taken)
         self._window_is_given = is_limit and wait_s is not None
         if is_limit and wait_s is not None:

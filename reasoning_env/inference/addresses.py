@@ -54,13 +54,13 @@ PATIENCE_S = 30.0
 AWAY_LIMIT_S = 600.0
 """`process` and `evaluate` wait at least this long for a server that worked before: a restart takes minutes."""
 PROBE_S = 30.0
-"""Limit in seconds for a server's first token, and for its list of models."""
+"""Time limit in seconds for a test request, and for the list of models."""
 HEALTH_S = 2.0
 """Limit in seconds for the health check of a server after a failed request."""
 OTHERS_S = 2.0
 """Seconds for which the check at startup waits for further servers after the first server has answered."""
 LEAST_WAIT_S = 1.0
-"""The limit for a server's first token is at least this many seconds, even if less time is left."""
+"""Minimum time limit in seconds for a test request, even if less time is left."""
 SPARE_FILES = 64
 """File descriptors that are reserved for files and for starting workers. An evaluation uses about 20."""
 NO_KEY = "x"
@@ -92,7 +92,7 @@ def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> No
 
 
 def public_url(url: str) -> str:
-    """Return a URL for messages and results: without user, password and query, which may contain keys."""
+    """Return a URL without the parts that may contain keys: user, password and query."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
@@ -110,7 +110,7 @@ def is_loopback(host: str) -> bool:
 
 
 def goes_through_proxy(url: str) -> bool:
-    """Return True if requests to a URL use a proxy set in the environment. Requests to this machine never do."""
+    """Return True if requests to a URL go through a proxy from environment variables."""
     host = urlsplit(url).hostname or ""
     return bool(getproxies()) and not is_loopback(host) and not proxy_bypass(host)
 
@@ -237,9 +237,7 @@ class StatusError(Exception):
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Failure]]], timeout_s: float) -> None:
-    """Call `probe` repeatedly until it returns no failures, each time with a time limit in seconds.
-
-    Logs the failures.
+    """Call `probe` (with a time limit in seconds) until it returns no failures.
 
     Raises any error of `probe`, and ServerError if failures remain after `timeout_s` seconds, which may be infinite.
     """
@@ -304,9 +302,9 @@ def path_remedy(failure: Failure, url: str) -> str | None:
 
 
 def find_context_length(models: Sequence[object], name: str) -> int | None:
-    """Return a model's context length in tokens, from the server's list of models; None if the length is not listed.
+    """Return a model's context length in tokens, or that of the first model if `models` has no model of this name.
 
-    If the model is not in the list, return the context length of the first model.
+    Return None if the model has no length.
     """
     named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
     lengths = [read_token_number(getattr(model, field, None)) for model in named for field in CONTEXT_NAMES]
@@ -406,7 +404,7 @@ async def check_servers(
     """Wait until at least one server has generated a token. Detect the reply formats of the ready servers.
 
     Raises:
-        ServerError: Any server refuses the request, or sends no completion.
+        ServerError: A server refuses the test request, or returns no token.
         ServerError: No server was ready within `timeout_s` seconds, which may be infinite.
     """
 

@@ -27,7 +27,7 @@ class Completer(Protocol):
 
     @property
     def address(self) -> str:
-        """The address of the server as log and error messages show it, without keys."""
+        """The server's address for messages, without API keys."""
 
     @property
     def url(self) -> str:
@@ -54,7 +54,7 @@ class Completer(Protocol):
     ) -> ServerReply: ...
 
     async def gives_token(self, reply_format: ReplyFormat, prompt: Prompt, options: RequestOptions) -> bool:
-        """Request one token in a format, and return True if the reply has it. May raise any error."""
+        """Return True if a request in this format returns a token. May raise any error."""
 
     async def context_length(self) -> int | None: ...
     async def read_text(self, text: str) -> list[int] | int | None: ...
@@ -63,7 +63,7 @@ class Completer(Protocol):
 
 
 class Slots(Protocol):
-    """A limit of requests in flight: a semaphore whose size is `max_val`."""
+    """A semaphore of size `max_val` for requests in flight."""
 
     max_val: int
 

@@ -213,7 +213,7 @@ OVERLOAD_WORDS = re.compile(
     r"|\b(server|engine|model|system).?(is.?)?busy|queue.?(is.?)?full",
     re.IGNORECASE,
 )
-"""Words in the code, type or message of an error that mean that the server is overloaded."""
+"""Words of overloaded servers in an error's code, type or message."""
 NO_QUOTA = "insufficient_quota"
 """Error code of OpenAI for a key without credit. The status is 429, but waiting does not help."""
 
@@ -380,7 +380,7 @@ class History:
 
 
 class RequestOutage(OutageLog):
-    """Tracks how long all requests of a run have failed, and when the server was last absent or busy."""
+    """Tracks how long requests have failed, and when the server was last absent or busy."""
 
     _absent_at = -math.inf
 
@@ -413,19 +413,18 @@ class Timeouts:
 
 
 def decide(failure: Failure, history: History, limits: Timeouts) -> float | ServerError | TimeoutError:
-    """Return the seconds to wait before a group's request is retried, or the error to raise if the group is given up.
+    """Return the seconds to wait before a group's request is retried, or the error with which the group is given up.
 
     `history` already contains `failure`. The first rule that applies decides:
 
-    1. A timeout while other requests succeeded: give up. The server works, and this prompt takes too long.
+    1. A timeout while other requests succeeded: give up, because this prompt takes too long.
     2. A refusal: give up. If no request has ever succeeded, and `limits.outage_s` is finite, return a RefusedError,
        which ends the run.
-    3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up. This prompt causes the failures.
-    4. `limits.tries` failures: give up.
-    5. All requests of the run have failed for too long: give up. The limit is `limits.outage_s`. While no server
-       answers, the limit is at least `limits.away_s`. If the server says how long to wait, the limit is at least
-       `limits.reply_s`.
-    6. Otherwise: retry after the pause, or after the time that the server asks for.
+    3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up, because this prompt causes the failures.
+    4. `limits.tries` is set: give up after this many failures; before, retry at once.
+    5. All requests of the run have failed for `limits.outage_s`: give up. While no server answers, the limit is at
+       least `limits.away_s`. If the server says how long to wait, the limit is at least `limits.reply_s`.
+    6. Otherwise: retry after `history.pause_s`, or after the server's `retry_after_s`.
     """
     said = failure.description
     if failure.timed_out and history.others_succeeded:

@@ -127,7 +127,7 @@ class Refusals:
             raise error
 
     def note_success(self, sent: Mapping[str, object]) -> None:
-        """Record that the server accepted the request `sent`, and log how requests are changed."""
+        """Record that the server accepted the request `sent`. Log each change of requests once."""
         if self._search is not None and self._left_out.isdisjoint(sent):
             self._search = None
         if self._left_out and self._left_out.isdisjoint(sent):
@@ -205,10 +205,7 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """Leave out the next of the parameters that the error names. Return False if there is none to try.
-
-        Each parameter is left out alone first. At last, all are left out together.
-        """
+        """Omit the next parameter that the error names or, at the end, all of them. Return False if no try is left."""
         if not self._left_out.isdisjoint(sent):
             return True  # the request was sent before the last change
         # Leave out numbers and identifiers, which differ between two errors of the same kind.
@@ -241,7 +238,7 @@ class _Search:
         self._tried = 0
 
     def advance(self, left_out: set[str]) -> bool:
-        """Put the parameters that the next try omits into `left_out`. Return False if no try is left."""
+        """Update `left_out`, the parameters that the next try omits. Return False if no try is left."""
         # Send the parameters of the last attempt again: the server may refuse two parameters only together.
         left_out.difference_update(self._named)
         if self._tried < len(self._named):

@@ -53,7 +53,7 @@ Received = Rollout | BrokenOffError | UnusableCompletion
 # ---------------------------------------------------------------------------- the requests of a run
 
 LONG_WAIT_S = 60.0
-"""A request is logged when it has waited this many seconds longer than the slowest request with a reply."""
+"""A request is late if it waits this many seconds longer than the slowest reply so far."""
 
 
 class PatientRequests:
@@ -89,7 +89,7 @@ class PatientRequests:
         requests are retried with pauses, as `decide` says.
 
         Raises:
-            TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
+            TimeoutError: A reply took longer than `timeouts.reply_s` while other requests succeeded.
             RefusedError: The server has refused all requests so far, and `timeouts.outage_s` is finite.
             ServerError: The server refuses this request.
             ServerError: MAX_REQUEST_FAILURES requests of this call failed while requests of other calls succeeded.
@@ -141,7 +141,7 @@ class PatientRequests:
         return reply
 
     def log_state(self) -> None:
-        """Log the current outage, and the number of requests that wait unusually long. Limits how often it logs."""
+        """Log the current outage and the number of late requests. Not every call logs."""
         # A failed request logs the outage too, but none fails while all wait as long as the server asked.
         if self.outage_s:
             self._outage.note(self._problem)
@@ -237,7 +237,7 @@ class ServedModel:
 
     @property
     def ended(self) -> Mapping[str, int]:
-        """Number of problems that were dropped because the server aborted completions; by finish reason."""
+        """Numbers of problems dropped because the server aborted completions, by finish reason."""
         return self._patience.ended
 
     async def context_lengths(self) -> Sequence[int | None]:
@@ -254,7 +254,7 @@ class ServedModel:
     # ---- completions
 
     def prompt(self, messages: Messages) -> Prompt:
-        """Return the prompt that the chat format builds from these messages."""
+        """Return the prompt that the chat format builds from `messages`."""
         return self._layout.prompt(messages)
 
     async def complete(

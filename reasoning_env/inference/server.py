@@ -65,7 +65,7 @@ T = TypeVar("T")
 class RequestOptions:
     """Options of all requests, from the settings.
 
-    - `stop_after_answer`: end generation with the first closing answer tag. None: only for text completions.
+    - `stop_after_answer`: end generation with the first closing answer tag. If None, only text completions end there.
     - `template_options`: options of the chat template, for servers that apply it.
     - `reasoning_effort`: for chat requests; None to use the server's default.
     - `keep_special_tokens`: request special tokens in texts, because some models mark thinking with them.
@@ -259,7 +259,7 @@ class Server:
         self._on_reply = on_reply
         self._under_way = 0
         self._refusals = Refusals(settings.stream) if settings.stream == "always" else None
-        """Changes requests so that the server accepts them. None if no change is needed so far."""
+        """Changes requests that the server refuses. None until needed."""
         self._limit: AdaptiveLimit | None = None
         """Limits the rate of requests; None until the server refuses a request because it is overloaded."""
         self._sent = 0
@@ -307,7 +307,7 @@ class Server:
         """Request `n` completions. Return those that arrived; if none arrived, raise the first error.
 
         Args:
-            kind: The kind of replies. If None, use the server's detected format.
+            kind: Kind of reply; None for the kind detected for this server.
             reply_s: Time limit of one request in seconds, from when it is sent.
 
         Raises the errors of `ask`.
@@ -351,7 +351,7 @@ class Server:
     ) -> ServerReply:
         """Send a request and return the reply. If the server refuses a part of the request, send a changed request.
 
-        Requests in token formats are never changed. If `at_once` is True, ignore the server's rate limit.
+        Requests for token replies are never changed. If `at_once` is True, ignore the server's rate limit.
 
         Raises:
             StatusError: The server answers with a status of 300 or more.
@@ -438,7 +438,7 @@ class Server:
         return find_context_length(models, self._model)
 
     async def read_text(self, text: str) -> list[int] | int | None:
-        """Return the server's tokens for a text, or only the number of tokens; None if the server sends neither.
+        """Return a text's tokens, or only their number; None if the server sends neither.
 
         Raises the errors of `ask`.
         """

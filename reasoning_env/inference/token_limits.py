@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens")
-"""Names of the parameter that limits the tokens of a completion."""
+"""Servers' names for a completion's token limit."""
 
 _NUMBER = re.compile(
     r"""(?<![\w.-])                     # not inside a name such as gpt-4.1 or a date
@@ -25,7 +25,7 @@ _NUMBER = re.compile(
 _HTTP_STATUS = frozenset({400, 413, 422})
 """Numbers in a message that are the HTTP status, not a number of tokens."""
 LEAST_TOKENS = 16
-"""Smaller numbers in a message are not limits, but for example the low end of a range, or a version."""
+"""Smaller numbers in an error message are not token limits, but for example versions."""
 _NAMES_LIMIT = re.compile(r"max(imum)?[\s_-]*((new|output|completion)[\s_-]*)?tokens?\b", re.IGNORECASE)
 _SPEAKS_OF_COMPLETION = re.compile(r"\b(completion|output|generated|generation|new[\s_-]tokens)\b", re.IGNORECASE)
 _SPEAKS_OF_PROMPT = re.compile(r"prompt|input|messages|context", re.IGNORECASE)
@@ -65,12 +65,12 @@ def names_limit(message: str) -> bool:
 
 
 def allowed_tokens(message: str, sent: int, prompt_tokens: int) -> AllowedTokens | None:
-    """Return how many tokens a server allows for a completion; None if it refused the request for another reason.
+    """Return how many tokens a server allows for a completion; None if the message does not say.
 
     Args:
         message: The server's error message.
         sent: The token limit of the refused request.
-        prompt_tokens: Estimated tokens of the prompt, for messages without this number.
+        prompt_tokens: Estimate for messages without the number of prompt tokens.
     """
     numbers = {int(found.replace(",", "")) for found in _NUMBER.findall(message)}
     if _TOO_FEW.search(message) or not _is_about_completion(message, sent, numbers):
@@ -141,7 +141,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return N for a message with `at least N`, `sent` - 1 for `less than SENT`, half of `sent` for `too large`."""
+    """Return the limit: N for `at least N`, `sent` - 1 for `less than SENT`, half of `sent` for `too large`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

@@ -3,7 +3,7 @@
     inspect eval reasoning_env/reasoning_gym --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
     inspect eval reasoning_env/reasoning_gym --model openai/gpt-5 -T preset=rg-hard -T limit=5
 
-In a clone that is not installed, the task is `reasoning_env/integrations/inspect.py`.
+Without an installation, use the file `reasoning_env/integrations/inspect.py` as the task.
 
 Limit the tokens of a completion with --max-tokens, because Inspect sets no limit.
 """

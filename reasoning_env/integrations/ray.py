@@ -3,16 +3,16 @@
     judges = RayJudges(ReasoningSettings())
     verdicts = await judges.judge(problem.reference, completions)
 
-`RayJudges.judge` accepts references, or rows if there is a score function. A training loop or `JudgeServer` can use
-`RayJudges` instead of a session. The least busy node judges. If a node dies, another node judges the group. All nodes
-return the same verdicts, because a reference always gives the same problem.
+`RayJudges.judge` accepts problem references, or rows if `RayJudges` has a `score` function. A training loop or
+`JudgeServer` can use `RayJudges` instead of a session. The least busy node judges. If a node dies, another node judges
+the group, with the same verdicts.
 
     rows = problem_rows(ReasoningSettings(tasks=["gcd"]), RowPlan(count=100_000), parts=64)
     judged = rows.map_batches(Complete, ...).map_batches(JudgeRows, batch_format="pyarrow", compute=actors)
 
 `actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions. `Complete` is your own class, which adds the column
-`completion` or `completions`. `examples/ray_data.py` is a complete program. If a node dies, Ray repeats its work on
-another node with the same result. Each actor has a session, which starts with the first call and ends with the actor.
+`completion` or `completions`. If a node dies, Ray repeats the node's work on another node. An actor's session starts
+with the first call and ends with the actor. `examples/ray_data.py` is a complete program.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class RayJudges:
 
     @property
     def fault(self) -> str | None:
-        """A message if the judges on all nodes failed recently; else None."""
+        """An error message if the judge of every node failed recently; else None."""
         if all(until > time.monotonic() for until in self._resting_until.values()):
             return "the judges on all nodes of the Ray cluster failed"
         return None

@@ -97,7 +97,7 @@ class TrlEnvironment:
         return _scores(await self._judge(completions, reference, completion_ids, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
-        """Return three reward functions, one for each part of the score. All three together judge a batch once.
+        """Return three reward functions, one for each part of the score. Each batch is judged once.
 
         Use them instead of `reward` for GDPO, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
         """
@@ -172,7 +172,7 @@ class TrlEnvironment:
         return drawn
 
     def _update_sampler(self, verdicts: list[tuple[str, Verdict | None, bool]]) -> None:
-        """Gather (reference, verdict, is truncated) from all ranks. The first rank passes each group to the sampler."""
+        """Gather (problem's reference, verdict, is truncated) from all ranks. The first rank updates the sampler."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)

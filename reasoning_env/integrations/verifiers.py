@@ -1,4 +1,4 @@
-"""verifiers and prime-rl: a taskset of endless training problems or of the evaluation set, judged in sandboxes.
+"""verifiers and prime-rl: a taskset of endless training problems or of the evaluation set.
 
 The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
@@ -8,10 +8,9 @@ The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
 `--env.taskset.evaluation true` or `--env.taskset.preset rg-easy` gives the finite set of an evaluation.
 
-Without the options for the client, requests go to the hosted provider of verifiers' authors. Without the last three
-options, the command line of verifiers needs a paid runtime and uploads the run. There is no curriculum: levels are
-fixed or random (`--env.taskset.level random`). If `REASONING_JUDGE_URL` is set, all reward processes use one `judge`
-server.
+Without the options for the client, requests go to the provider that the authors of `verifiers` host. Without the last
+three options, `vf-eval` needs a paid runtime and uploads the run. There is no curriculum: levels are fixed or random
+(`--env.taskset.level random`). If `REASONING_JUDGE_URL` is set, all reward processes use one `judge` server.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ __all__ = ["ReasoningGymTaskset"]
 
 
 class ReasoningGymData(vf.TaskData):
-    """A problem's reference, and settings of `Bridge`. With both, any process can generate the problem again."""
+    """A problem's reference, and `Bridge` settings to generate the problem again."""
 
     reference: str
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -46,7 +45,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
     def __init__(self, data: ReasoningGymData, config: vf.TaskConfig | None = None) -> None:
         super().__init__(data, config)
         self._verdicts: dict[str, Verdict] = {}
-        """Verdicts of the metric `parts` that the reward has not used yet, by trace id."""
+        """Verdicts of `parts`, by trace id, until `judged` uses them."""
 
     @property
     def key(self) -> str:

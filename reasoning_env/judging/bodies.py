@@ -87,7 +87,7 @@ class BodyReader:
             raise self._too_large()
 
     def room_of_body(self, request: web.BaseRequest) -> AbstractAsyncContextManager[None]:
-        """Wait until enough memory is free for the body, and reserve it until the `async with` block ends."""
+        """Wait for free memory, and reserve it for the body until the `async with` block ends."""
         size = request.content_length
         if size is None:  # no body, or a chunked body
             size = self._max_bytes if request.body_exists else 0
@@ -147,7 +147,7 @@ async def run_in_thread_if_long(size: int, work: Callable[..., T], *arguments: o
 
 
 def read_request(body: bytes | bytearray, kind: type[T], max_values: int) -> T:
-    """Parse untrusted JSON as a record of type `kind`. Raises TooManyValuesError, and ValueError for invalid JSON."""
+    """Parse untrusted JSON as a record of type `kind`. Raises ValueError for invalid JSON, or TooManyValuesError."""
     # Count before parsing: 12 MB of short strings would become three million objects and block the loop for a second.
     _count_values(body, max_values)
     try:

@@ -1,6 +1,6 @@
 """Get verdicts from a `judge` server, and retry while the server is busy or unreachable.
 
-The server is on another machine and may be another program, so its replies are validated.
+Replies are validated, because another program may reply.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class JudgeClient:
     """
 
     def __init__(self, url: str, timeout_s: float = 120.0) -> None:
-        """Raises ConfigError for an invalid address, and for a token that HTTP headers do not allow."""
+        """Raises ConfigError for an invalid address or access token."""
         if not url:
             raise ConfigError("must be the address of a `judge` server", setting="judge_url", got=url)
         check_url("judge_url", url)
@@ -54,7 +54,7 @@ class JudgeClient:
         self._http: aiohttp.ClientSession | None = None
 
     async def judge(self, subject: Subject, completions: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each completion, in order. `subject` is a reference, or a row for `judge --score`.
+        """Return each completion's verdict, in order. `subject` is a problem's reference, or a row for `judge --score`.
 
         Raises:
             ReasoningEnvError: The server refuses the reference, the token or the path of the URL.

@@ -1,4 +1,4 @@
-"""The limits of a judge server that its user can set."""
+"""The settings that limit requests to a judge server."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class ScoreRequest(msgspec.Struct):
 
 
 class RmRequest(msgspec.Struct):
-    """A request that slime or miles sends. The label is a reference, a row, or a row's JSON."""
+    """A request that slime or miles sends. `label` is a problem's reference, a row, or a row's JSON."""
 
     response: str
     label: str | Row

@@ -39,5 +39,5 @@ def completion_behind(prompt: str, query: str) -> str | None:
 
 
 def completions_behind(prompts: Sequence[str], queries: Sequence[str]) -> list[str | None]:
-    """Return the completion in each query, as `completion_behind` does."""
+    """Return the completion in each query; None if the query lacks its prompt."""
     return [completion_behind(prompt, query) for prompt, query in zip(prompts, queries, strict=True)]

@@ -32,10 +32,10 @@ class Refused(Exception):
 
 
 class _Connection(web.RequestHandler):
-    """A connection that replies to invalid HTTP heads with JSON.
+    """Sends a JSON reply to an invalid HTTP head.
 
-    aiohttp itself would log each invalid head with a traceback and a part of the request. Anybody could fill the log,
-    and the log could contain the tokens of clients.
+    aiohttp itself would log a traceback and a part of the request. Anybody could fill the log, and the log could
+    contain clients' tokens.
     """
 
     __slots__ = ()

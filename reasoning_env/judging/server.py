@@ -92,7 +92,7 @@ class JudgeServer:
         self._gets: Mapping[str, Route] = {"/health": self._health, "/metrics": self._metrics}
         self.metrics = JudgeMetrics(self._posts)
         self._prompt_missed = False
-        """Whether the warning about a query without its prompt has been logged."""
+        """Whether the warning about a query that lacks its prompt has been logged."""
 
     def runner(self) -> web.ServerRunner:
         """Return a runner for aiohttp's sites. Call this method on the event loop that will serve."""
@@ -228,7 +228,7 @@ class JudgeServer:
     # ---- reading
 
     async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
-        """Parse the labels of a request. A label is a reference, a row, or a row as a JSON string.
+        """Return the reference or row in each label. Rows may be JSON strings.
 
         Raises Refused (400 or 413).
         """
@@ -302,7 +302,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
-    """Return a verdict as JSON values. If `of_row` is True, the field `parts` has the score function's parts."""
+    """Return a verdict as JSON values. For a row, `parts` has only what the score function returned."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,

@@ -1,7 +1,7 @@
 """The description of a metric, for the names in wandb and Prometheus and for the tables of docs/metrics.md.
 
-Each module that collects values has a table of its metrics. This module's function `read` reads the values; `for_wandb`
-and `metrics/prometheus.py` format the values.
+Each module that collects values has a table of its metrics. `read` reads the values; `for_wandb` and
+`metrics/prometheus.py` format them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Kind(StrEnum):
     COUNT = "count"
     """A total since the start of the run. In wandb, a count with a label also has the sum over all label values."""
     NOW = "now"
-    """A current value."""
+    """The latest value."""
     MEAN = "mean"
     """The mean of the values since the last report. In Prometheus, a summary: sum and count."""
     MEAN_MAX = "mean, maximum"
@@ -38,8 +38,8 @@ class Kind(StrEnum):
 class Metric(Generic[S]):
     """A metric that is read from a source of type S.
 
-    - `name` is wandb's name. The part before the first slash is a section. A part in capitals, such as TASK, names a
-      label; in wandb, each value of the label replaces this part.
+    - `name` is wandb's name. The part before the first slash is a section. A part in capitals, such as TASK, stands
+      for the values of a label.
     - `description` explains the metric to users.
     - `value` reads the source. The result is a number, a tally (for a mean or a share), a mapping from label values
       to numbers or tallies, or None if the value is unknown.

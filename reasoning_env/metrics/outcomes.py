@@ -95,7 +95,7 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """The outcome of a group: different scores (`with_signal`), or all answers right, all wrong, or all in between."""
+    """Whether the scores of a group differ (`with_signal`), or are all right, all wrong, or otherwise equal."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"

@@ -14,8 +14,7 @@ from .stats import DeliveryStats, DumpStats, StreamStats
 class ProgressReader:
     """Reads the progress of a run from its recorder. `clock` returns monotonic seconds.
 
-    Rates and recent means cover the groups since the latest call of `read` that was at least WINDOW_S ago; without such
-    a call, all groups.
+    Rates and recent means cover at least the last WINDOW_S seconds, or all groups of a shorter run.
     """
 
     WINDOW_S = 60

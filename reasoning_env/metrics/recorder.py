@@ -23,7 +23,7 @@ class RecentAnswers:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)
         """Hashes of each task's latest answers. A hash takes less memory than an answer of up to 20,000 characters."""
         self._counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        """How often each hash is in `_hashes`, updated by `add`, because counting 106,000 hashes anew takes 18 ms."""
+        """How often each hash is in `_hashes`, by task. Counting 106,000 hashes anew would take 18 ms."""
 
     def add(self, task: str, answers: Iterable[str | None]) -> None:
         """Record the answers of completions for a task's problems. None stands for a completion without an answer."""
@@ -38,7 +38,7 @@ class RecentAnswers:
                     del counts[oldest]
 
     def shares_of_most_frequent(self) -> dict[str, float]:
-        """Return, for each task, the share of the most frequent answer among the task's latest answers."""
+        """Return the share of the most frequent answer among the model's latest answers, by task."""
         return {task: max(counts.values()) / counts.total() for task, counts in sorted(self._counts.items()) if counts}
 
 
@@ -60,7 +60,7 @@ class MetricsRecorder:
         self._latest: Counter[str] = Counter()
         self._logged: set[str] = set()
         self.token_limit = "max_token_length, or the trainer's limit for completions"
-        """What warnings call the token limit. An adapter to a trainer sets the name of the trainer's option here."""
+        """The token limit's name in warnings. An adapter sets the trainer's option."""
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, even if the group will not be sent to a trainer."""

@@ -93,7 +93,7 @@ REMARKS: Mapping[str, Remark] = {
         0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"
     ),
 }
-"""The remarks on outcomes. Right, partial and wrong answers have no remark, because the setup does not cause them."""
+"""The remarks, by outcome. Right, partial and wrong answers need none."""
 
 
 def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:

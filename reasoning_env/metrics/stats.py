@@ -147,8 +147,8 @@ STREAM: Sequence[Metric[StreamStats]] = (
 class TaskReport:
     """A task's share of the sampled problems, its pass rate and its signal chance, each in [0, 1].
 
-    The signal chance is the probability that the scores of a group differ. Pass rate and signal chance are estimates at
-    the sampler's present levels. `level` is the mean of these levels; None without a curriculum.
+    The signal chance is the probability that a group's scores differ. Pass rate, signal chance and `level` are means
+    over the levels that the sampler now draws. Without a curriculum, `level` is None.
     """
 
     share: float

@@ -68,5 +68,5 @@ DROPPED: Sequence[Metric[MetricsRecorder]] = (
 
 
 def _shares(counts: Mapping[str, int], names: Iterable[str], total: int) -> dict[str, Tally]:
-    """Return each name's count as a share of `total`: a tally whose mean is the share. A missing count is 0."""
+    """Return a tally for each name, whose mean is the name's share of `total`."""
     return {str(name): Tally(total, counts.get(name, 0)) for name in names}

@@ -35,10 +35,7 @@ START_LEVEL = 0.3
 
 @dataclass
 class ArmCounts:
-    """Decaying counts of an arm (a task at a level): groups, the sum of their mean scores, and groups with a signal.
-
-    `served` is the number of all groups, which does not decay.
-    """
+    """Decaying counts of an arm: groups, sum of their mean scores, groups with a signal. `served` does not decay."""
 
     groups: float = 0.0
     right: float = 0.0
@@ -57,7 +54,7 @@ class Curve:
     log_prior: float
 
     def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
-        """Return the logarithm of this curve's unnormalised posterior probability, given each arm's `counts`."""
+        """Return the logarithm of this curve's unnormalised posterior probability, given a task's counts."""
         return self.log_prior + self.INDEPENDENT_ROLLOUTS * math.fsum(
             seen.right * self._log_right[arm] + (seen.groups - seen.right) * self._log_wrong[arm]
             for arm, seen in counts.items()
@@ -109,7 +106,7 @@ class Estimate:
 
     @cached_property
     def value(self) -> float:
-        """How useful one more group of the task is: the mean of signal chance times novelty, weighted by level."""
+        """How useful one more group is: signal chance times novelty, as a weighted mean over the levels."""
         return self._mean([chance * novel for chance, novel in zip(self.signal_chances, self.novelties, strict=True)])
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -130,7 +127,7 @@ class SignalEstimator:
     MEMORY_GROUPS = 16.0
     """A task's `ArmCounts` decay so fast that the estimates depend mainly on this number of latest groups."""
     RATE_GROUPS = 2.0
-    """Weight of the predicted chance of a signal: it counts like this number of observed groups."""
+    """The predicted signal chance weighs as much as this many observed groups."""
     FOCUS = 6.0
     """Strength of the preference for levels whose pass rate is near the target. At a target of 0.7, a pass rate of 0.94
     gives a fifth of the weight that a pass rate of 0.7 gives."""
@@ -153,7 +150,7 @@ class SignalEstimator:
         self._estimates: dict[str, Estimate] = {}
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
-        """Count a group of the task at `level`. Each score is in [0, 1]."""
+        """Add a group of the task at `level`. Each score is in [0, 1]."""
         arms = self._counts.setdefault(task, {})
         decay = 1.0 - 1.0 / self.MEMORY_GROUPS
         for counts in arms.values():
@@ -170,20 +167,20 @@ class SignalEstimator:
         self._estimates.pop(task, None)
 
     def estimate(self, task: str) -> Estimate:
-        """Return a task's estimated pass rate, signal chance, novelty and weight at each level."""
+        """Return the estimates for each level of a task."""
         if task not in self._estimates:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]
 
     def state(self) -> dict[str, object]:
-        """Return the counts of all arms as JSON: by task, a list of `ArmState`."""
+        """Return the state as JSON: for each task, a list of `ArmState`."""
         return {
             task: [[self._levels(task)[arm], *astuple(counts)] for arm, counts in sorted(arms.items())]
             for task, arms in self._counts.items()
         }
 
     def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
-        """Return an earlier run's counts by arm, without levels that the settings no longer use."""
+        """Return an earlier run's counts by arm, except for unused levels."""
         levels = self._levels(task)
         return {
             levels.index(level): ArmCounts(groups, right, signals, served)
@@ -217,7 +214,7 @@ class SignalEstimator:
         return Estimate(levels, rates, chances, novelties, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
-        """Estimate the next group's chance of a signal from the pass rate and the observed groups."""
+        """Return the observed share of groups with a signal, averaged with the share that `rate` predicts."""
         from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
         return (self.RATE_GROUPS * from_rate + seen.signals) / (self.RATE_GROUPS + seen.groups)
 
@@ -225,8 +222,8 @@ class SignalEstimator:
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
     """Return logistic curves from level to pass rate. Each curve reaches `target` at a level from -0.5 to 1.5.
 
-    If a curve reaches `target` outside of [0, 1], every level is too hard or too easy for the learner. Rates stay at
-    least 0.001 away from 0 and 1, because no learner is always right or always wrong.
+    If that level is outside of [0, 1], every level is too hard or too easy. Rates stay 0.001 away from 0 and 1, because
+    no model is always right or always wrong.
     """
     at_target = math.log(target / (1.0 - target))
     curves = []

@@ -58,7 +58,7 @@ class EvaluationSet:
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
         self._number_of_question: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """The problem number of each question, by task and question hash, for tasks whose questions may repeat."""
+        """The problem's number by task and question hash, for tasks whose questions may repeat."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave few different questions, for example only questions with short words.
         self._many_questions = frozenset(
@@ -124,7 +124,7 @@ class EvaluationSet:
         return self._question_hashes[task]
 
     def _generation(self, task: str, number: int) -> asyncio.Task[Problem | None]:
-        """Return the asyncio task that generates a problem. After a cancellation or an error, start a new one."""
+        """Return the asyncio task that generates a problem; after a failure, a new one."""
         generation = self._generated.get((task, number))
         if generation is None or _has_failed(generation):
             generation = self._generated[task, number] = asyncio.create_task(self._generate(task, number))

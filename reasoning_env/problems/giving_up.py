@@ -25,7 +25,7 @@ MAX_REJECTED = 300
 MAX_FAILURES = 3
 """Limit of a task's failures in a row. A lower limit would quarantine usable tasks that fail sometimes."""
 MIN_UNFIT = 8
-"""A level is excluded only after this many of its problems exceeded the token limit. If half of the problems fit, the
+"""Minimum number of problems over the token limit before a level is excluded. If half of a level's problems fit, the
 chance that none of the first eight fits is 0.4 %."""
 MAX_FAILED_GROUPS = 8
 """Number of failed groups in a row after which `process` and evaluations end with an error."""

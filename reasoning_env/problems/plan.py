@@ -31,7 +31,7 @@ class TaskPlan:
 
     - `available`: all tasks that are not excluded.
     - `tasks`: the selected tasks.
-    - `training_tasks`: the tasks for training, by default without tasks that reward policies that do not reason.
+    - `training_tasks`: the tasks for training, by default only tasks that reward reasoning.
     - `adjustable`: the tasks that have levels of difficulty.
     - `params`: the user's parameters, by task.
     - `weights`: the weight of each training task.
@@ -54,7 +54,7 @@ class TaskPlan:
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
-        """Return the spec with this task and level; None changes nothing. Raises ConfigError for invalid values."""
+        """Return the spec with this task and level, unless None. Raises ConfigError for invalid values."""
         if task is not None and task not in self.tasks:
             remedy = did_you_mean(str(task), self.tasks) or "add it to the setting `tasks`"
             raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
@@ -137,7 +137,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
 
 
 def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], library: LibraryInfo) -> None:
-    """If the settings choose levels, log the tasks without levels, as a warning if no task has levels."""
+    """If the settings choose levels, log the tasks without any. Warn if no task has levels."""
     asked = next(
         (name for name in ("complexity_mode", "complexity_level") if getattr(settings, name) is not None), None
     )
@@ -253,10 +253,10 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 
 
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
-    """Return the settings that affect the given `parts` of a run, and the values in `more`, as JSON values.
+    """Return, as JSON values, `more` and the settings that affect the given `parts` of a run.
 
-    A run can continue an earlier run if this function returns equal values for both. In the result, `tasks` has names
-    instead of patterns, so that equal selections compare equal.
+    A run can continue an earlier run if both have equal settings. `tasks` has names instead of patterns, so that equal
+    selections compare equal.
     """
     decided = fingerprint(settings, *parts)
     if "problems" in parts:
@@ -345,9 +345,9 @@ class EvaluationPlan:
     system_prompt: str | None = None
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the evaluation set, which generates its problems later.
+        """Return the evaluation set, without generating problems.
 
-        If `composite` is the only task, it combines all `available` tasks.
+        If `composite` is the only task, its problems combine all `available` tasks.
         """
         own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return (EvaluationSet if self.preset is None else PresetSet)(

@@ -1,4 +1,4 @@
-"""References: public names of problems. Any process can make the problem again, and detects a different question.
+"""References: public names of problems. Any process can make a problem again, and check it by `question_hash`.
 
 A reference is written as `task:split:seed:level:library:question_hash:params`, for example
 
@@ -7,7 +7,7 @@ A reference is written as `task:split:seed:level:library:question_hash:params`, 
 - `seed` can be `45+3/50` in published evaluation sets: item 3 of a dataset of 50 items with the seed 45.
 - `level` is `-` at the library's defaults.
 - `library` is the release that made the problem: the version of reasoning-gym, or `NAME@VERSION` of a module of
-  `task_modules`. If `library` ends in `+library` (`rewards: library`), every judge scores as the library does.
+  `task_modules`. With the setting `rewards: library`, `+library` follows, and every judge scores as the library does.
 - `params` is JSON.
 """
 
@@ -23,7 +23,7 @@ from ..errors import InvalidReferenceError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
-"""Maximum characters of a reference, which anybody may send. A reference of `composite` can have 2,800."""
+"""Maximum characters of a reference, which may be untrusted. References of `composite` can have 2,800 characters."""
 MAX_PARAMS_DEPTH = 32
 """Limit for the nesting of parameters. The parameters of `composite` have three levels, or four if there are lists."""
 AS_LIBRARY = "+library"
@@ -32,7 +32,7 @@ _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def hash_question(question: str) -> str:
-    """Return the hash of a question, as in references: 16 hexadecimal digits. Lone surrogates are allowed."""
+    """Return a question's hash: 16 hexadecimal digits. Lone surrogates are allowed."""
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -48,10 +48,7 @@ def without_release(reference: str) -> str:
 
 
 def module_of(reference: str) -> str | None:
-    """Return the name of the module that made a problem.
-
-    Return None for a problem of reasoning-gym, and for an invalid reference.
-    """
+    """Return the module that made a problem; None for reasoning-gym and for an invalid reference."""
     fields = reference.split(":", 6)
     name, at, _ = fields[4].rpartition("@") if len(fields) == 7 else ("", "", "")
     return name if at else None
@@ -63,7 +60,7 @@ def describe_release(release: str) -> str:
 
 
 def _read_params(text: str) -> dict[str, object]:
-    """Parse the parameters of a reference. Raises ValueError for other JSON than an object, or for too deep nesting."""
+    """Parse the parameters in a reference. Raises ValueError unless they are a JSON object of limited depth."""
     too_deep = f"parameters are nested more than {MAX_PARAMS_DEPTH} levels deep"
     try:
         params = json.loads(text)
@@ -84,8 +81,8 @@ def _read_params(text: str) -> dict[str, object]:
 class Reference:
     """The values from which a problem can be made again, and the hash of the problem's question.
 
-    `library` is the release that made the problem. `seed` is in [0, 2**32). With `as_library`, question, answer and
-    score are the library's own, without corrections.
+    `library` is the release that made the problem. `seed` is in [0, 2**32). `as_library` means the library's own
+    question, answer and score, without corrections.
     """
 
     task: str

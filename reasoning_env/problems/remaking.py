@@ -60,7 +60,7 @@ class Remaker:
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Once for each pair of releases, warn that `release` judges answers to problems of another release."""
+        """Warn, once for each pair of releases, that `release` judges a problem of another release."""
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(
@@ -72,7 +72,7 @@ class Remaker:
 
 
 class ProblemCache:
-    """Caches problems, with references as keys, and evicts the least recently used.
+    """Caches problems by reference, and evicts the least recently used problems.
 
     All cached problems together take at most `max_bytes`. A larger problem is not cached.
     """
@@ -84,7 +84,7 @@ class ProblemCache:
         self._bytes = 0
 
     def get(self, reference: str) -> Problem | None:
-        """Return the problem that a reference names; None if it is not cached."""
+        """Return the problem with this reference; None if the problem is not cached."""
         problem = self._problems.pop(reference, None)
         if problem is not None:
             self._problems[reference] = problem

@@ -39,7 +39,7 @@ class RepeatCounter:
         return True
 
     def repetitive_tasks(self) -> dict[str, float]:
-        """Return the share of repeated questions of each task with a share above WARN_SHARE, in alphabetical order."""
+        """Return the shares of repeated questions above WARN_SHARE, by task in alphabetical order."""
         return {task: self.share(task) for task in sorted(self._served) if self._is_repetitive(task)}
 
     def share(self, task: str) -> float:

@@ -63,7 +63,7 @@ class TaskSampler:
         """The lowest excluded level of each task. All higher levels are excluded too."""
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
-        """Draw the spec of position `index` in the stream. Raises GenerationError if no task is left."""
+        """Draw the spec of problem number `index` of the stream. Raises GenerationError if no task is left."""
         if not self._weights:
             raise GenerationError("every selected task is quarantined; see the warnings above for the reasons")
         task = pick(self._shares(), hash_fraction("task", *self._stream, index, attempt))
@@ -133,7 +133,7 @@ class TaskSampler:
         return self._fixed_level if level is None else level
 
     def _estimate(self, task: str) -> Estimate:
-        """Return the estimates of a task at the levels that are not excluded."""
+        """Return a task's `Estimate` without the excluded levels."""
         assert self._estimator is not None
         estimate = self._estimator.estimate(task)
         return estimate.below(self.ceilings[task]) if task in self.ceilings else estimate

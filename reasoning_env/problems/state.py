@@ -29,11 +29,11 @@ GroupCount = Annotated[Number, Field(ge=0)]
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or was drawn ahead."""
 ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
-"""A task at one level: the level, three counts that decay (see `ArmCounts`), and the number of all observed groups."""
+"""The state of an arm (a task at one level): the level, then the four fields of `ArmCounts`."""
 
 
 class StreamState(TypedDict):
-    """The state of the problem stream that a resumed run needs: drawn problems, and excluded tasks and levels."""
+    """The state of a problem stream: drawn problems, and excluded tasks and levels."""
 
     next_index: Count
     positions: list[PositionState]
@@ -48,7 +48,7 @@ class SessionState(TypedDict):
     instance: NotRequired[Count]
     stream: StreamState
     sampler: dict[Name, list[ArmState]]
-    """The estimator's counts of groups and scores, by task and level."""
+    """The estimator's state, by task."""
 
 
 _STATE = TypeAdapter(SessionState)
@@ -82,7 +82,7 @@ def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
 
 
 def unpack_position(position: PositionState) -> tuple[ProblemSpec, str | None]:
-    """Return the spec in a `PositionState`, and the question's hash (None if the problem was not in flight)."""
+    """Return (spec, question hash) of a position. The hash is None unless the problem was in flight."""
     index, attempt, text = position
     reference = Reference.parse(text)
     # References in a state have only the parameters of the request, without those of the level.

@@ -6,15 +6,13 @@ A position of the stream goes through these states:
 | --- | --- | --- |
 | undrawn | from `_next_index` on | its spec (task, level and seed) is not drawn yet |
 | restored | `_restored`, in order | an earlier run drew its spec, so it is not drawn again |
-| ahead | `_ahead` | its problem is being generated or is ready, or no task was left to draw |
+| ahead | `_ahead` | its problem is being generated or is ready, or its spec could not be drawn |
 | in flight | `_in_flight` | `next` returned its problem |
 | done | nowhere | its group was delivered or dropped |
 
-Problems are returned in the order of their positions. After a restart, problems that were in flight come first.
-
-The order does not depend on generation times: the stream waits for the next problem, and generates the same problem
-again after an infrastructure error. A resumed run has the same order as an uninterrupted run. `state()` has all
-positions that were drawn and are not done. `giving_up.py` says when a position is drawn again.
+Problems are returned in the order of their positions. After a restart, problems that were in flight come first. To keep
+this order, the stream waits for the next problem, and generates it again after an infrastructure error. `state()` has
+all positions that were drawn and are not done. `giving_up.py` says when a position is drawn again.
 """
 
 from __future__ import annotations
@@ -110,9 +108,9 @@ async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries
 
 
 async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
-    """Generate a problem. After an infrastructure error, generate the same problem again, without a limit of tries.
+    """Generate a problem. After infrastructure errors, retry the same problem without a limit.
 
-    Raises GenerationError if the task cannot generate the problem, and ClosedError if the generator is closed.
+    Raises GenerationError if the task cannot generate the problem, and ClosedError if the pool is closed.
     """
     for pause_s in pauses():
         try:
@@ -161,8 +159,8 @@ class Exclusions:
     """Stops drawing tasks that fail repeatedly, and levels whose problems mostly exceed the token limit.
 
     Args:
-        sampler: The sampler, which then no longer draws these tasks and levels.
-        state: The stream's state in an earlier run. It includes the result of this class's `state()`.
+        sampler: Stops drawing the excluded tasks and levels.
+        state: The stream's state in an earlier run, including what `state()` returned.
     """
 
     def __init__(self, sampler: TaskSampler, state: StreamState) -> None:
@@ -339,7 +337,7 @@ class ProblemStream(Generic[T]):
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating. `state()` keeps the problems that `next` has not returned. Safe to call twice."""
+        """Stop generating. `state()` still has the problems that `next` has not returned. Safe to call twice."""
         self._closed = True
         await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_without_spec()
@@ -349,7 +347,7 @@ class ProblemStream(Generic[T]):
     def state(self) -> dict[str, object]:
         """Return the stream's state as JSON: the drawn positions, and which tasks and levels are excluded.
 
-        A position is a list of index, attempt and reference. Positions whose problems are in flight come first.
+        A position is [index, attempt, problem's reference]. Positions in flight come first.
         """
         in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
         drawn = [
@@ -381,7 +379,7 @@ class ProblemStream(Generic[T]):
             )
 
     def _first_without_spec(self) -> int:
-        """Return the first index without a spec: one that is not drawn yet, or for which no task was left."""
+        """Return the first index whose spec is not drawn."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
@@ -416,7 +414,7 @@ class ProblemStream(Generic[T]):
                 return ready
 
     async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
-        """Generate and prepare a position's problem. Attempts after number 0 draw a new spec of the same task."""
+        """Generate and prepare a problem. From attempt 1 on, first draw a new spec of the same task."""
         assert position.spec is not None
         if number > 0:
             position.redraw(self._sampler.redraw(position.spec))
@@ -442,7 +440,7 @@ class ProblemStream(Generic[T]):
             raise GenerationError(message)
 
     def _count_clamped(self, spec: ProblemSpec, problem: Problem) -> None:
-        """Count a problem that has a different level than drawn, because the drawn level has no valid parameters."""
+        """Count a problem of another level than drawn. The drawn level has no valid parameters."""
         if spec.level is None or problem.level is None or problem.level == nearest_level(spec.level):
             return
         self._clamped[spec.task] += 1

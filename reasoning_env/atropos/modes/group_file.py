@@ -1,7 +1,7 @@
 """Files of groups, one group per line, for `process` and `serve`.
 
-`process` writes groups in the order in which they are scored. A line has Atropos' own fields, the fields of a dumped
-group, and the field `key`: the position of the group's problem. `serve` writes only Atropos' fields.
+`process` writes groups in the order of scoring. Its lines have Atropos' fields, the fields of a dumped group, and
+`key`: the position of the group's problem. Lines of `serve` have only Atropos' fields.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check_path(name: str | None) -> Path:
 
 
 def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
-    """Return a group's line in the file, as byte strings. `fields` are the group in Atropos' format."""
+    """Return the pieces of a group's line in the file. `fields` is the group in Atropos' format."""
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
@@ -55,8 +55,8 @@ def open_groups(
 ) -> KeyedFile:
     """Open or create a file for groups that were made with the settings `made_with`.
 
-    If the file has groups of other settings, open a file with a number appended to the name. `on_line` is called with
-    each line of an existing file, to raise ValueError for invalid lines.
+    If the file has groups of other settings, append a number to the name. `on_line` gets each line of an existing file,
+    and raises ValueError for an invalid line.
 
     Raises ConfigError if the file cannot be opened.
     """

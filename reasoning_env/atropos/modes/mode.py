@@ -19,7 +19,7 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """Behaviour that depends on the command. This class suits commands that a user waits for, such as `process`."""
+    """Behaviour that depends on the command. The defaults are for commands that a user waits for."""
 
     name: str
     packs_lists = False
@@ -28,7 +28,7 @@ class Mode:
     """Minimum for `outage_s`, in seconds, while servers are unreachable or busy; None for no minimum."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
-    """Whether a trainer gets the groups. If so, a problem is in flight until its packed group is delivered."""
+    """Whether a trainer gets the groups. If so, a problem is in flight until its group is delivered."""
 
     # ---- before the start
 

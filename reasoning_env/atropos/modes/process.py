@@ -50,7 +50,7 @@ class Process(Mode):
     def __init__(self) -> None:
         self._file: KeyedFile | None = None
         self._total = 0
-        """Number of groups that the complete file will have."""
+        """Final number of groups in the file."""
         self._scored: dict[int, Group] = {}
         """Scored groups that are not written yet, by the index of their problem."""
         self._scores = Tally()
@@ -145,9 +145,9 @@ class Process(Mode):
             await self._write_groups(env, run, file, lambda note: None)
 
     async def _write_groups(self, env: Environment, run: Run, file: KeyedFile, advance: Callable[[str], None]) -> None:
-        """Collect and write groups until the file is complete. When this returns or raises, no group is in flight.
+        """Write groups until the file is complete. Afterwards, even after an error, no group is in flight.
 
-        `advance` is called after each written group, with the mean score so far.
+        `advance` gets the mean score after each written group.
         """
         under_way: set[asyncio.Task[None]] = set()
         logged_at = 0.0

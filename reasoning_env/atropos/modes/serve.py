@@ -1,8 +1,7 @@
 """The command `serve`: a loop like BaseEnv's, without the five seconds of sleep at the start.
 
 The loop calls BaseEnv's hooks (`get_status`, `env_step_checks`, `add_train_workers`), which a subclass can override.
-`worker_timeout` limits the time of a request for completions. BaseEnv's loop would cancel the whole asyncio task that
-collects the group, and lose the problem.
+`worker_timeout` limits each request for completions. BaseEnv limits a whole group, and then loses the problem.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Serve(Mode):
         await finish_in_flight(env.workers, outage_s=lambda: inference.outage_s)
 
     async def run(self, env: Environment, run: Run) -> None:
-        """Send groups until the trainer has all its batches; raises ConfigError for chat servers."""
+        """Send groups until the batch of the last step is complete. Raises ConfigError for chat servers."""
         _require_token_ids(run)
         await run.lifetime.start_dumps()  # report an unwritable folder before waiting for a trainer
         await run.run_api.wait_until_there(self.startup_timeout_s(env.config))

@@ -166,7 +166,7 @@ def read_finish_reason(finish_reason: object, stop_reason: object = None) -> str
 
 
 class PlainChat:
-    """Replaces a ChatFormat if the server applies the chat template.
+    """The chat format for servers that apply the chat template.
 
     Prompts contain messages only. If `thinking` is `auto`, only `<think>` marks thinking.
     """
@@ -194,7 +194,7 @@ class PlainChat:
 
 
 def rollout_without_tokens(completion: TextCompletion) -> Rollout:
-    """Return a rollout without tokens, which cannot be used for training."""
+    """Return a rollout without tokens. It cannot be used for training."""
     return Rollout(
         text=completion.text,
         tokens=(),
@@ -266,7 +266,7 @@ class StopText:
         """Whether completions contain the stop string; None until a completion shows whether they do."""
 
     async def request_each(self, n: int, request: SendOne, parameters: Mapping[str, object]) -> ServerReply:
-        """Request `n` completions, each up to its first closing answer tag. If all fail, raise the first error."""
+        """Return up to `n` completions, each cut off after its first answer. If all fail, raise the first error."""
         stops = self._is_kept is not False
         sent = dict(parameters) if stops else {name: parameters[name] for name in parameters if name != "stop"}
         reply = await request_each(n, request, sent)
@@ -287,7 +287,7 @@ class StopText:
 
 
 def _lacks_closing(completion: TextCompletion) -> bool:
-    """Return True if a finished completion ends inside an answer. Then the server has removed the closing tag."""
+    """Return True if the server removed the closing answer tag of a finished completion."""
     is_finished = Ending.of(completion.finish_reason) is Ending.FINISHED
     return is_finished and completion.text.rfind(ANSWER_START) > completion.text.rfind(ANSWER_END)
 

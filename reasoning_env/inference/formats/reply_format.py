@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ReplyKind(Enum):
     """The content of replies, the best kind first.
 
-    `method`: the name of the method of Atropos' server classes that requests this content.
+    `method`: the name of the request method in Atropos' server classes.
     """
 
     TOKENS = ("tokens_and_logprobs_completion", "sampled tokens and their log-probabilities")
@@ -40,8 +40,7 @@ NO_FILTERS: Mapping[str, object] = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""With these parameters, training requests switch off the filters in a model's generation_config.json, because
-log-probabilities do not include the effect of filters."""
+"""Parameters that switch off filters in a model's generation_config.json, because log-probabilities ignore filters."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class ReplyFormat(ABC):
     - `name`: the value of `openai.server_type`.
     - `kind`: what the replies contain, such as tokens or only text.
     - `path`: is added to the server's address. If `below_v1` is False, the address's final `/v1` is removed.
-    - `note`: words that messages show after the path.
+    - `note`: words after the path in messages.
     """
 
     name: str

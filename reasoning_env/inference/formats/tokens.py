@@ -31,7 +31,7 @@ T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
 Logprobs = npt.NDArray[np.float64]
 Body = bytes | bytearray | mmap
-"""The bytes of a reply. Use only `find` on it, because mapped memory has no `startswith` and no `in`."""
+"""The bytes of a reply. Search only with `find`: mapped memory has no `startswith` and no `in`."""
 Numbers = Generator[None, None, tuple[TokenIds, Logprobs]]
 """A generator that reads a piece of a completion at each step, and finally returns token ids and log-probabilities."""
 
@@ -163,9 +163,9 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless `raw`, without its numbers and blanks, is a list of `count` times `element`.
+    """Raise ReplyError unless `raw` is a list of `count` elements with the layout `element`.
 
-    The error's message contains `expected`, a description of an element.
+    A layout is JSON without numbers and whitespace. The error describes an element as `expected`.
     """
     layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):

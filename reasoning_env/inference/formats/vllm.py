@@ -68,8 +68,7 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 def _split(body: Body) -> Iterator[RawCompletion]:
     """Yield the completions. Raises DecodeError if the body has another layout.
 
-    The list `logprobs` is found by its brackets, which model text may contain too. So this function checks the rest of
-    the body, and `_read` checks the elements of the list, one for each completion.
+    This function splits at brackets, which model text may contain too. So `_read` checks each element of `logprobs`.
     """
     key = b'"logprobs":'  # model text cannot contain this key, because JSON escapes its quotes
     piece_end = body.find(b"[", body.find(key) + len(key)) + 1
