@@ -1,8 +1,7 @@
 """Learn a small decision tree that predicts answers from surface features of questions.
 
-The tree compares at most DEPTH features of a question with thresholds, and then predicts one of several options. The
-tree is learned on one half of a task's problems and scored on the other half. A policy could earn this score without
-reasoning.
+The tree is learned on one half of a task's problems and scored on the other half. A policy could earn this score
+without reasoning.
 """
 
 from __future__ import annotations

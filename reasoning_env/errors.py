@@ -1,42 +1,40 @@
 """The package's exceptions, and how the package handles each cause of failure. Imports no other module of the package.
 
-The cause of a failure determines how it is handled. The file in brackets contains the code that handles it.
+Each cause below has the handling, with the files of the code, and the exceptions.
 
 The user: a setting, an option, a file or the reference of a problem cannot be used.
-    Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), if possible before the first
-    problem. Over HTTP, an invalid reference gets status 422 (`judging/server.py`). It is an error too if a score
-    function raises at each of the first hundred completions (`metrics/own_verifiers.py`); over HTTP, status 503.
+    The command ends with one line and status 2 (`commands/main.py`), if possible before the first problem. Over HTTP,
+    an invalid reference gets status 422 (`judging/server.py`). A score function that raises at each of the first
+    hundred completions ends the command too (`metrics/own_verifiers.py`); over HTTP, status 503.
     ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
 The inference server: the server is unreachable, busy or slow, refuses a request, or sends no usable reply.
     At the start, the run waits until the server is reachable, and ends if the server then cannot be used
-    (`inference/addresses.py`). Later a failed request is sent again, or its group is dropped, or the
-    run ends (`decide` in `inference/failures.py`). `process` and `evaluate` also end after too many
-    failures in a row (`atropos/run.py`, `evaluations/run.py`). A completion that the server aborts counts as
-    a failure (`Ending` in `records.py`).
+    (`inference/addresses.py`). Later, the request is retried, the group is dropped, or the run ends (`decide` in
+    `inference/failures.py`). Too many failures in a row end `process` and `evaluate` (`atropos/run.py`,
+    `evaluations/run.py`). An aborted completion is a failure (`Ending` in `records.py`).
     ServerError, RefusedError, TimeoutError
 
 The trainer's API, which receives the groups: the API is unreachable, or refuses a group.
-    At the start, the run waits for the API, and ends if a different server answers at the API's address. Later,
-    requests are retried without limit (`atropos/run_api.py`), and scored groups wait. A group is dropped only if
-    the API refuses the group itself, or if the group cannot be written as JSON (`atropos/delivery.py`).
+    At the start, the run waits for the API, and ends if a different server answers. Later, requests are retried without
+    limit (`atropos/run_api.py`). Groups wait meanwhile. A group is dropped if the API refuses the group itself, or if
+    the group cannot be written as JSON (`atropos/delivery.py`).
     ServerError
 
 The library: while a task generates a problem, the task raises, exceeds its time limit, or crashes two workers.
-    A problem with a different seed is generated instead. A task that fails several times in a row is quarantined
-    (no longer sampled); the run ends when all tasks are quarantined (`problems/stream.py`). The evaluation set omits
-    a problem after several failed attempts (`problems/evaluation_set.py`). Over HTTP, a request for a problem that
-    cannot be generated gets status 422 (`judging/server.py`).
+    A different seed is tried. A task that fails several times in a row is no longer sampled; the run ends when no task
+    is left (`problems/stream.py`). The evaluation set omits a problem after several failures
+    (`problems/evaluation_set.py`). Over HTTP: status 422 (`judging/server.py`).
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
     A job is retried on a fresh worker: once, or up to twice if another process kills the workers (`workers/pool.py`,
-    `workers/scoring.py`). If retries give no verdicts, the group is dropped. A group that exceeds its limit of CPU time
-    is dropped at once. Generating a problem for training or evaluation is retried without limit (`problems/stream.py`).
-    If workers cannot be started, the pool keeps trying, and jobs fail meanwhile. Over HTTP, missing verdicts are status
-    503 (`judging/server.py`); a bridge returns None for them (`bridge.py`). A full disk ends `process`, `evaluate`,
-    `problems` and `rescore`; the data written so far remain (`storage/files.py`). Dumps wait in memory, and are dropped
-    above a limit (`dumps/writer.py`). A damaged checkpoint is skipped (`storage/checkpoints.py`).
+    `workers/scoring.py`). Then the group is dropped. A group that exceeds its limit of CPU time is dropped at once.
+    Problems for training or evaluation are retried without limit (`problems/stream.py`). If workers cannot be started,
+    jobs fail, and the pool keeps trying. Missing verdicts are status 503 over HTTP (`judging/server.py`) and None in a
+    bridge (`bridge.py`). A full disk ends `process`, `evaluate`, `problems` and `rescore`; written data remain
+    (`storage/files.py`). Dumps wait in memory up to a limit (`dumps/writer.py`). A damaged checkpoint is skipped
+    (`storage/checkpoints.py`).
     ScoringError, WorkerError (ClosedError: the user closed the workers), OutputError, CheckpointError
 
 This package: an unexpected error in its code while a problem is generated.
@@ -46,13 +44,12 @@ This package: an unexpected error in its code while a problem is generated.
 The model: a completion has no single answer, or the verifier cannot judge the answer.
     Only here does a failure score 0. No error is raised. The verdict has the reason: no answer, several answers,
     an answer that is unclosed, empty or too long (`rewards.py`), or an answer for which the verifier raises
-    (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). An answer
-    ends a worker if the worker exceeds its memory limit, gets a fatal signal, exits or sends an invalid reply. A kill
-    from outside is an infrastructure error.
+    (`workers/child.py`), takes too long, or ends two workers in turn (`workers/scoring.py`). An answer ends a worker by
+    excessive memory, a fatal signal, an exit or an invalid reply. A kill from outside is an infrastructure error.
 
-A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An
-unexpected error while a group is sampled or scored drops the group too (`reasoning_gym_environment.py`,
-`evaluations/run.py`). Anywhere else, an unexpected error is a bug and ends the command with a traceback.
+A dropped group is counted in `dropped/REASON` (`DropReason` in `records.py`), logged, and never scored 0. An unexpected
+error while a group is sampled or scored drops the group too. Anywhere else, an unexpected error is a bug and ends the
+command with a traceback.
 """
 
 from __future__ import annotations

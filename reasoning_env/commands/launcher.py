@@ -30,8 +30,8 @@ def prepare(name: str, file: str, *, needs: str) -> None:
         needs: A package that the environment file imports, and that the extra `atropos` installs.
 
     Raises:
-        ImportError: The package is missing, and the file was imported.
-        SystemExit: The file was started as a program. Either a command has ended, or a package is missing.
+        ImportError: The package is missing.
+        SystemExit: The file was started as a program, and a command has ended or a package is missing.
     """
     if importlib.util.find_spec("torch") is None:
         # Without this, transformers would advise installing PyTorch, which this program does not need.

@@ -1,13 +1,13 @@
 """Files of problems: reproducible, with unique questions, and without questions of the evaluation set.
 
-The rows of a task cycle through the requested levels. A draw is an attempt to generate a problem. Each level of a task
-has its own sequence of draws. The seed of a draw depends only on the run's seed, the task, the level and the number of
-the draw. A draw gives a row unless its question is already in the file or in the evaluation set, or is too long. A
-level ends early after too many rejected or failed draws (see `problems/giving_up.py`).
+The rows of a task cycle through the requested levels. Each level of a task has its own sequence of draws (attempts to
+generate a problem), whose seeds depend only on the run's seed, the task, the level and the number of the draw. A draw
+gives no row if its question is too long, or already in the file or the evaluation set. After too many rejected or
+failed draws, a level ends early (see `problems/giving_up.py`).
 
-Several machines can each make a part (shard) of a file. No question is in two parts, and all parts together have the
-rows of the whole file. Parts share a task only if there are more parts than tasks. Each part then generates all draws
-of the task, and a hash decides which part keeps a question.
+Several machines can each make a part (shard) of a file. All parts together have the rows of the whole file. Parts share
+a task only if there are more parts than tasks. Each part then generates all draws of the task, and a hash decides which
+part keeps a question.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ class DumpedGroup:
     - `sent`: in evaluations, the format and parameters of the requests.
     - `item` and `dataset_size`: the problem is entry `item` of reasoning-gym's dataset of this size, made with `seed`.
     - `thinking_formats`: names of the thinking formats that were removed before answers were read.
-    - `library_answer`: reasoning-gym's own answer, only if it is wrong; `expected_answer` is then the corrected answer.
+    - `library_answer`: reasoning-gym's own answer, only if `expected_answer` corrects it.
     - `key`: identifies the group in a file of `process` or of an evaluation.
     - `time` (seconds since 1970) and `step` (of the trainer): in dumps, when the group was queued.
     """

@@ -270,17 +270,15 @@ class PairedTest(NamedTuple):
 def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTest:
     """Return the 95 % interval and the p-value of the weighted mean of `changes`, by a paired permutation test.
 
-    There is at least one change, all changes are in [-1, 1], and the weights sum up to 1.
+    There is at least one change, in any order. All changes are in [-1, 1], and the weights sum up to 1.
 
-    Under the null hypothesis, the sign of each change is random. So the test flips the signs of subsets of the changes.
-    p is twice the share of flips that leave the mean on its side of 0, and at least as far from 0. The test tries all
-    subsets of up to `_MAX_EXACT_CHANGES` changes, and random subsets of more changes.
+    The test flips the signs of subsets of the changes: of all subsets, or of random ones if there are more than
+    `_MAX_EXACT_CHANGES` changes. p is twice the share of flips that leave the mean on its side of 0, and at least as
+    far from 0.
 
     The interval contains each v for which the test, applied to the changes minus v, does not reject the null
     hypothesis. With fewer than six changes, the interval is [-1, 1]. If all changes are equal, the interval is that of
     `bootstrap_interval`.
-
-    The order of the changes does not affect the result.
     """
     count = len(changes)
     if min(changes) == max(changes):

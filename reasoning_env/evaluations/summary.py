@@ -253,11 +253,8 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values, all in `bounds`.
 
-    For `many` values or more, return the normal approximation, which is faster and hardly differs. The order of the
-    values does not matter.
-
-    If all values are equal, a bootstrap interval would have width 0. The returned interval allows for other values that
-    the sample may have missed.
+    For `many` values or more, return the normal approximation, which is faster. The values' order does not matter.
+    If all values are equal, the interval allows for other values that the sample may have missed.
     """
     count = len(values)
     tail = 0.025  # the probability beyond each end of the interval

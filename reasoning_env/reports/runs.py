@@ -55,7 +55,7 @@ class StoredRun:
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     """Return the runs in folders and files.
 
-    - A folder of dumps is one run. Dump files of one folder that follow each other in `paths` are together one run.
+    - The dumps of a folder are one run, also if `paths` lists the files one after the other.
     - Each file of groups that `process` wrote is a run, even inside a folder.
     - If a folder has no files of groups, its subfolders are read instead.
     - A file that several paths name is read once.

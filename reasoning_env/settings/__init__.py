@@ -1,7 +1,7 @@
 """All settings that do not depend on Atropos, with default, description and range.
 
-`given.py` reads the values that a user passes. A field's description is the string below it. Every field also accepts a
-string, as on the command line, in the form that its description shows. `Affects` marks what a field affects:
+A field's description is the string below it. Every field also accepts a string, as on the command line (`given.py`).
+`Affects` marks what a field affects:
 
 - `problems`: which problems are drawn. Training excludes the evaluation set, so the set's settings belong here.
 - `answers`: what completions look like, and their rewards

@@ -1,6 +1,5 @@
 """Settings that were removed: advice for users, and the conversion of stored settings.
 
-`unknown_setting` returns the error for a removed setting in a file, a command line or keyword arguments.
 `current_settings` converts the settings in checkpoints and in the headers of row files. `REMOVED` also contains
 settings that only the upstream environment had.
 """

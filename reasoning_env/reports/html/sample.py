@@ -37,8 +37,7 @@ class RolloutSample:
     frequent outcome, the one with the lowest random number. The number depends only on the problem, so runs with the
     same problems keep the same problems.
 
-    Small tasks stay whole, and rare outcomes (such as a timeout) are kept. The sample shows which outcomes occur, but
-    not how often. At least one group of each task of a run is kept, even above the budget.
+    The sample shows which outcomes occur, but not how often. Each task of a run keeps at least one group.
     """
 
     def __init__(self, budget: int) -> None:
