@@ -33,8 +33,8 @@ class ModelEvaluations:
     def choose_workers(self) -> None:
         """Set `max_eval_workers`, the number of problems evaluated at the same time, unless the user has set it.
 
-        Evaluations send as many requests at once as training. If training continues, they send 1 - `eval_limit_ratio`
-        times as many.
+        Evaluations send as many requests at once as training. If training continues, this number is
+        multiplied by (1 - `eval_limit_ratio`).
         """
         config = self._run.config
         if config.max_eval_workers is not None:

@@ -32,7 +32,6 @@ class Lifetime:
     """Starts a run, saves its state, and ends the run.
 
     Args:
-        run: The run.
         collect_state: Returns BaseEnv's part of a checkpoint.
         testing: Skip the check of the inference server at startup.
     """

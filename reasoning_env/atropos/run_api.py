@@ -4,7 +4,7 @@ Limits of run-api (atroposlib 0.4.0), and how this module handles them:
 
 - An environment is only a number for run-api. Numbers start again at 0 after a restart and after `/reset_data`. An
   unassigned number gets status 500. So an environment registers again after status 500, or if run-api's step decreased.
-  Two environments share a number if one registers after a restart that the other misses.
+  If an environment misses a restart, another one may get the same number.
 - If the reply to a registration is lost, run-api keeps the registration until a restart. The lost registration takes a
   share of the work and, with a `min_batch_allocation`, blocks all batches.
 - If a group arrives before a trainer registers, the trainer's `/register` has no effect. So `/info` is checked right

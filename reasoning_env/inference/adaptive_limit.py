@@ -16,9 +16,9 @@ RATE_REPLIES = 10
 class AdaptiveLimit:
     """Limits requests to the rate that a server accepts.
 
-    After the first refusal, each window of time has a quota of requests. A refusal pauses all requests for a window.
-    The new quota is the number of requests accepted before, in the window of the refusal. A window without refusals
-    raises the quota.
+    After the first refusal, each window of time has a quota of requests. A refusal pauses all requests for a window,
+    and sets the quota to the number of requests accepted earlier in the same window. A window without refusals raises
+    the quota.
 
     A window is as long as the wait that the server asks for. If the server asks for none, a window is a quarter of the
     time since the last accepted request, from FIRST_PAUSE_S to LONGEST_PAUSE_S.

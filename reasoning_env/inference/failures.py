@@ -418,8 +418,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     `history` already contains `failure`. The first rule that applies decides:
 
     1. A timeout while other requests succeeded: give up, because this prompt takes too long.
-    2. A refusal: give up. If no request has ever succeeded, and `limits.outage_s` is finite, return a RefusedError,
-       which ends the run.
+    2. A refusal: give up. If no request ever succeeded and `limits.outage_s` is finite, a RefusedError ends the run.
     3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up, because this prompt causes the failures.
     4. `limits.tries` is set: give up after this many failures; before, retry at once.
     5. All requests of the run have failed for `limits.outage_s`: give up. While no server answers, the limit is at

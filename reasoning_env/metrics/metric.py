@@ -1,4 +1,4 @@
-"""The description of a metric, for the names in wandb and Prometheus and for the tables of docs/metrics.md.
+"""Descriptions of metrics, for wandb, Prometheus and the tables of docs/metrics.md.
 
 Each module that collects values has a table of its metrics. `read` reads the values; `for_wandb` and
 `metrics/prometheus.py` format them.

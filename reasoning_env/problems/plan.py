@@ -137,7 +137,7 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
 
 
 def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], library: LibraryInfo) -> None:
-    """If the settings choose levels, log the tasks without any. Warn if no task has levels."""
+    """If the settings choose levels, log the tasks without levels. If no task has levels, warn."""
     asked = next(
         (name for name in ("complexity_mode", "complexity_level") if getattr(settings, name) is not None), None
     )

@@ -53,7 +53,7 @@ def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
 def open_groups(
     path: Path, made_with: Mapping[str, object], on_line: Callable[[bytes], object] = lambda line: None
 ) -> KeyedFile:
-    """Open or create a file for groups that were made with the settings `made_with`.
+    """Open or create a file for groups with the settings `made_with`.
 
     If the file has groups of other settings, append a number to the name. `on_line` gets each line of an existing file,
     and raises ValueError for an invalid line.

@@ -1,7 +1,7 @@
 """The command `serve`: a loop like BaseEnv's, without the five seconds of sleep at the start.
 
 The loop calls BaseEnv's hooks (`get_status`, `env_step_checks`, `add_train_workers`), which a subclass can override.
-`worker_timeout` limits each request for completions. BaseEnv limits a whole group, and then loses the problem.
+`worker_timeout` limits each request for completions. BaseEnv's loop limits a whole group, and loses its problem.
 """
 
 from __future__ import annotations
