@@ -38,7 +38,7 @@ class AuditedTask:
 
     - `flawed` counts rejected problems by cause; `failures` are the errors of problems that could not be generated.
     - `worst` is the highest-scoring kind of answer that needs no reasoning; None if all such kinds score 0.
-    - `means` has the mean score of each kind of answer that was tried, shortcut or not.
+    - `means` has the mean score of each kind of answer.
     """
 
     task: Name
@@ -69,10 +69,10 @@ class LibraryNames:
 class Report:
     """The results of an audit: the content of `audit.json`.
 
-    - `scores` says in words which scores were audited, such as `the library's own scores`.
-    - `failed` names the tasks and levels with the outcome FAILS: shortcuts score too high, or right answers too low.
-    - `findings` are sorted by severity, the highest first.
-    - `modules` maps `module NAME` to the version, for each of the user's task modules.
+    - `scores` names the audited scores, such as `the library's own scores`.
+    - `failed` names the tasks and levels with the outcome FAILS.
+    - `findings` start with the highest severity.
+    - `modules` maps `module NAME` to the version of a task module.
     """
 
     scores: Name

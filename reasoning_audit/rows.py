@@ -135,10 +135,7 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Replaces the worker pool in an audit of rows: `score` puts each answer into a completion.
-
-    Each call of `score` calls `advance` once, for the progress bar.
-    """
+    """Replaces the worker pool in an audit of rows. `score` puts answers into completions, and calls `advance` once."""
 
     def __init__(
         self, pool: Workers, problems: Sequence[Problem], form: CompletionForm, advance: Callable[[], None]

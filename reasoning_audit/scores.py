@@ -91,11 +91,10 @@ class TaskAudit:
     """The results of a task at a level. All are from the last round, except `failures` and `problems`.
 
     - `level`: None for the library's default parameters.
-    - `items`: number of scored problems.
     - `tallies`: the scores by kind of probe.
-    - `options`: number of options of a multiple-choice task; 0 for all other tasks.
+    - `options`: number of options of a multiple-choice task; 0 for others.
     - `flawed`: number of rejected problems by cause.
-    - `failures`: errors of problems that could not be generated or scored, in all rounds.
+    - `failures`: errors while problems were generated or scored, in all rounds.
     - `problems`: the problems of the first round.
     """
 
@@ -131,7 +130,7 @@ class TaskAudit:
     def mean(self, probe: str) -> float:
         """Return the mean score of a kind of answer. A problem to which a shortcut has no answer counts as 0.
 
-        For BEST_CONSTANT, only the second half of the problems counts; the answer is chosen on the first half.
+        For BEST_CONSTANT, only the half of the problems counts on which the answer was not chosen.
         """
         if probe not in self.tallies or not self.items:
             return 0.0

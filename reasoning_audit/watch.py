@@ -2,7 +2,7 @@
 
 A bare verifier is the verifier as its author wrote it, without the guards of `reasoning_env`. `BareSource` and
 `WatchedSource` wrap the source of problems (`PoolSettings.source_wrapper`). A watched scorer calls the bare verifier
-twice for each answer. `Verdict.own_parts` has both results, and counts of Python's audit events during the calls.
+twice for each answer. `Verdict.own_parts` has both results, and counts of Python's audit events.
 """
 
 from __future__ import annotations

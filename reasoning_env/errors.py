@@ -5,7 +5,7 @@ Each cause below has the handling, with the files of the code, and the exception
 The user: a setting, an option, a file or the reference of a problem cannot be used.
     The command ends with one line and status 2 (`commands/main.py`), if possible before the first problem. Over HTTP,
     an invalid reference gets status 422 (`judging/server.py`). A score function that raises at each of the first
-    hundred completions ends the command too (`metrics/own_verifiers.py`); over HTTP, status 503.
+    hundred completions is an error too (`metrics/own_verifiers.py`); over HTTP, status 503.
     ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
 The inference server: the server is unreachable, busy or slow, refuses a request, or sends no usable reply.
@@ -30,7 +30,7 @@ The library: while a task generates a problem, the task raises, exceeds its time
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
     A job is retried on a fresh worker: once, or up to twice if another process kills the workers (`workers/pool.py`,
     `workers/scoring.py`). Then the group is dropped. A group that exceeds its limit of CPU time is dropped at once.
-    Problems for training or evaluation are retried without limit (`problems/stream.py`). If workers cannot be started,
+    Generation for training or evaluation is retried without limit (`problems/stream.py`). If workers cannot be started,
     jobs fail, and the pool keeps trying. Missing verdicts are status 503 over HTTP (`judging/server.py`) and None in a
     bridge (`bridge.py`). A full disk ends `process`, `evaluate`, `problems` and `rescore`; written data remain
     (`storage/files.py`). Dumps wait in memory up to a limit (`dumps/writer.py`). A damaged checkpoint is skipped

@@ -27,7 +27,7 @@ def prepare(name: str, file: str, *, needs: str) -> None:
     Args:
         name: `__name__` of the environment file.
         file: `__file__` of the environment file.
-        needs: A package that the environment file imports, and that the extra `atropos` installs.
+        needs: A package of the extra `atropos`.
 
     Raises:
         ImportError: The package is missing.
@@ -94,7 +94,7 @@ def run(
     Args:
         file: The environment file.
         environment_commands: The commands that need the environment class, by name.
-        defaults: Function that returns the environment class's own defaults for `evaluate`, by setting.
+        defaults: Returns the environment class's own defaults of settings for `evaluate`.
     """
     gc.enable()
     from .main import main

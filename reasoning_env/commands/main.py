@@ -59,7 +59,7 @@ def main(
         argv: The command and its arguments.
         environment_commands: The commands that need the environment class, by name.
         environment_file: File of the environment class.
-        defaults: Function that returns the environment class's own defaults for `evaluate`, by setting.
+        defaults: Returns the environment class's own defaults of settings for `evaluate`.
     """
     name, *arguments = _with_help_option(argv) or ["help"]
     if isinstance(sys.stdout, io.TextIOWrapper):

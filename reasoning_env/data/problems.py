@@ -390,8 +390,7 @@ async def write_problems(
 ) -> Mapping[str, Any]:
     """Write or resume a file of problems, and return the card. Starts and closes `session`.
 
-    The card has the number of `rows`, the progress of each task (`tasks`), the settings (`made_with`) and the versions
-    of this package, the library and Python (`releases`).
+    The card has the number of `rows`, the progress of `tasks`, the settings (`made_with`) and versions (`releases`).
 
     Raises ConfigError if the file was made with other settings, or if a task lacks required levels.
     """

@@ -177,9 +177,9 @@ class DumpedRollout:
     - `thinking`: the thinking that the server returned separately.
     - `score`: the reward for the trainer, in [0, 1].
     - `verifier_score`: the score before the length penalty, in [0, 1].
-    - `frames`: names of the formatting that was removed from the answer before its value was read.
+    - `frames`: names of the formatting that was removed from the answer.
     - `tokens`: the number of completion tokens.
-    - `seconds` (until the completion arrived) and `library_score` (by reasoning-gym's rules): only in evaluations.
+    - `seconds` (until the group's completions arrived) and `library_score` (reasoning-gym's own): only in evaluations.
     """
 
     conversation: Annotated[tuple[_Message, ...], Field(min_length=1)] = field(repr=False)

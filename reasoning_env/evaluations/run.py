@@ -63,7 +63,7 @@ class EvaluatedProblem:
     """A problem with its judged rollouts. A dropped problem has no rollouts, and the reason is in `dropped`.
 
     - `library_scores`: the library's own score of each rollout; None if the evaluation has no preset.
-    - `seconds`: the time until the completions arrived.
+    - `seconds`: until the completions arrived.
     - `failed`: the number of completions that the server never returned.
     - `sent`: the parameters of the requests, as sent; None if no request was answered.
     """
@@ -148,8 +148,8 @@ class Evaluation:
         """Return an evaluation with a new folder, or with the folder of an interrupted evaluation.
 
         Args:
-            version: Version of this package, to store in the results.
-            token_limit: Maximum tokens of prompt and completion together; None to use `max_token_length`.
+            version: Version of this package, for the results.
+            token_limit: Maximum tokens of prompt and completion together; default: `max_token_length`.
             step: Step of the trainer; None if there is no trainer.
             resume: Whether to resume an interrupted evaluation with the same identity (see `MadeWith`).
 

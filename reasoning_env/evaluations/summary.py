@@ -172,8 +172,7 @@ def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
 def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]) -> Summary:
     """Return the statistics of each task, of each category and of all tasks. Each argument has the tasks as keys.
 
-    A task without a scored completion does not affect any mean. For hundreds of tasks, the call takes a second: use a
-    thread.
+    Tasks without a scored completion affect no mean. Use a thread: hundreds of tasks take a second.
     """
     tasks: dict[str, SummaryRow] = {}
     by_category: defaultdict[str, list[SummaryRow]] = defaultdict(list)

@@ -31,7 +31,7 @@ class SourceTask:
     - `release` is the task's version in `Problem.reference`; it must not contain a colon.
     - `has_levels` is whether a level changes the task's problems.
     - `left_out` is why training excludes the task by default; "" for other tasks, and for reasoning-gym's tasks.
-    - `needs_trial`: whether each session generates one problem at its start, to report errors in the task at once.
+    - `needs_trial`: whether each session generates one problem at its start, to find errors.
     """
 
     category: str

@@ -61,8 +61,8 @@ def import_task_modules(
 ) -> ImportedModules:
     """Import modules, which register tasks in `registry`, and return the tasks and sources.
 
-    `folder` is the user's working directory, which is searched last. `announce` is called with the name or path of
-    each module before its import. Raises TaskModuleError if
+    `folder`, the user's working directory, is searched last. `announce` is called with each entry before its import.
+    Raises TaskModuleError if
 
     - two modules have the same name,
     - a module is missing, raises, or registers no task, or
