@@ -240,7 +240,7 @@ class ReasoningGymEnv(BaseEnv):
         atropos.check_batch_size(self.config)
 
     async def create_rollout_table(self, wandb_metrics: dict[str, object]) -> dict[str, object]:
-        """Add the table of kept rollouts to the metrics, if wandb is used."""
+        """Add the table of the rollouts kept for wandb to the metrics, if wandb is used."""
         if self.config.use_wandb:
             wandb_metrics |= atropos.rollout_table(self.rollouts_for_wandb)
         return wandb_metrics

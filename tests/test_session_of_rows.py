@@ -174,7 +174,7 @@ async def test_row_with_numpy_values_is_judged(session: Session[Problem]) -> Non
     assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
-def test_score_argument_of_a_session_must_be_a_string() -> None:
+def test_session_raises_if_its_argument_score_is_not_a_string() -> None:
     function: Any = len
     with pytest.raises(ConfigError, match=r"^score: must be a string of the form 'MODULE:FUNCTION'; got "):
         session_of(function)

@@ -83,7 +83,7 @@ class LevelProgress:
     without_row: int = 0
     """Number of rejected draws since the last row of this level, repeated questions included."""
     repeats: int = 0
-    """Since the last row of this level: number of draws whose question was already in the file or evaluation set."""
+    """Number of draws, since the last row of this level, whose question was in the file or evaluation set already."""
     ended: str = ""
 
 

@@ -36,7 +36,7 @@ class GetRewardRequest(msgspec.Struct):
 
 
 class VerdictRow(msgspec.Struct):
-    """A verdict. For a request with a `row`, `parts` and `error` come from the score function."""
+    """A verdict. The score function sets `parts` and `error`, if the request has a `row`."""
 
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Reason

@@ -35,7 +35,7 @@ class EvaluationSet:
     """
 
     library_seeds = False
-    """Whether the set uses the library's own seeds, as presets do. If so, training may draw the same seeds."""
+    """Whether the set uses the library's own seeds, as presets do. If so, training can draw equal seeds by chance."""
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ class PoolSettings:
     """Seconds of processor time for scoring a group; None: the user's setting applies."""
     score_function: ScoreFunction | None = None
     source_wrapper: str | None = None
-    """`MODULE:FUNCTION`. The function gets the source of problems and returns the source that workers use instead."""
+    """`MODULE:FUNCTION`. Workers call this function with their source of problems, and use the returned source."""
     hash_seed: int = 0
     fast: bool = True
     """Use faster generators for tasks where they provably make the same problems as the library's generators."""

@@ -61,7 +61,7 @@ def test_wrong_answer_scores_zero_if_the_verifier_raises() -> None:
     assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
-def test_verifier_error_is_raised_if_rewards_are_not_strict() -> None:
+def test_verifier_error_is_raised_without_strict_rewards() -> None:
     dataset: Any = FakeDataset(float)
     entry = pickle.dumps({**ENTRY, "answer": "4"})
     with pytest.raises(ValueError, match="9/2"):

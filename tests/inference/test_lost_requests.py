@@ -215,9 +215,7 @@ async def test_request_counts_as_lost_if_its_connection_is_reset_after_an_outage
 
 
 @pytest.mark.parametrize("url", ["https://host/v1", "a stand-in"])
-async def test_no_test_connection_is_opened_if_the_url_has_no_host_or_no_port(
-    connections: Connections, url: str
-) -> None:
+async def test_no_connection_is_tried_if_the_url_has_no_host_or_no_port(connections: Connections, url: str) -> None:
     asking = asyncio.create_task(Reachability(url).outlast(asyncio.Event().wait()))
     assert await outcome(asking) == "waits"
     assert connections.tried == 0

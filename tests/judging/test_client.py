@@ -141,7 +141,7 @@ async def test_client_raises_if_the_judge_returns_invalid_verdicts(body: Any) ->
             await client.judge("x", TEXTS)
 
 
-async def test_client_raises_without_retry_after_an_internal_error_of_the_judge() -> None:
+async def test_client_does_not_retry_after_an_internal_error_of_the_judge() -> None:
     foreign = Foreign((500, {"error": "an internal error"}, "5"))
     async with client_of(foreign) as client:
         with pytest.raises(ScoringError, match="an internal error"):

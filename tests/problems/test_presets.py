@@ -99,7 +99,7 @@ async def test_wrong_published_answer_gets_full_score_only_with_plain_rewards(
 
 
 @on_one_loop
-async def test_preset_uses_the_system_prompt_of_the_library(library: Library) -> None:
+async def test_preset_uses_the_system_prompt_of_reasoning_gym(library: Library) -> None:
     assert library[1].system_prompt.count("<answer>") == 1
 
 

@@ -155,9 +155,7 @@ async def test_granted_folder_stays_readable_at_its_new_path_after_it_was_rename
 
 
 @pytest.mark.parametrize("linked", [False, True])
-async def test_new_fork_server_denies_access_to_a_folder_that_replaced_a_granted_folder(
-    folders: Folders, linked: bool
-) -> None:
+async def test_new_fork_server_denies_access_if_a_granted_folder_was_replaced(folders: Folders, linked: bool) -> None:
     async with _scoring(folders) as pool:
         if linked:
             _replace_by_link(folders.data, folders.secret)

@@ -198,10 +198,10 @@ def _model(run: StoredRun) -> str:
 
 
 def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
-    """Return the pairs of runs to compare.
+    """Return the pairs of evaluations to compare.
 
-    An evaluation of a training is compared with the training's first evaluation and with the previous one. The last
-    evaluations of trainings, and the runs outside of trainings, are all compared with each other.
+    An evaluation during a training is compared with the training's first evaluation and with the previous one. The last
+    evaluations of all trainings, and the evaluations outside of trainings, are all compared with each other.
     """
     # Comparing all evaluations with each other would take minutes.
     inner = {run for of_training in series for run in of_training["runs"][:-1]}
