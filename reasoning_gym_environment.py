@@ -117,8 +117,8 @@ class ReasoningGymEnv(BaseEnv):
     async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score, count and dump a group. Returns None if all scores are equal and the settings drop such groups.
 
-        Subclasses and `postprocess_histories` must not await between counting and sending a group. If the worker were
-        cancelled in between, the problem would be sampled and counted a second time.
+        Subclasses and `postprocess_histories` must not await between counting and sending a group. If `BaseEnv`
+        cancelled the asyncio task in between, the problem would be sampled and counted a second time.
 
         Raises ScoringError if an infrastructure error persists. The group is then dropped, never scored 0.
         """
@@ -240,7 +240,7 @@ class ReasoningGymEnv(BaseEnv):
         atropos.check_batch_size(self.config)
 
     async def create_rollout_table(self, wandb_metrics: dict[str, object]) -> dict[str, object]:
-        """Add the table of the rollouts kept for wandb to the metrics, if wandb is used."""
+        """If wandb is used, add a table to the metrics. It shows the rollouts that were kept for wandb."""
         if self.config.use_wandb:
             wandb_metrics |= atropos.rollout_table(self.rollouts_for_wandb)
         return wandb_metrics

@@ -146,7 +146,8 @@ class Rejection(StrEnum):
 class TaskInfo:
     """A task of reasoning-gym or of a user's module, with its category, such as `algebra` or `games`.
 
-    `left_out` is the reason why training excludes the task by default; "" for all other tasks.
+    `left_out` is the reason why training excludes the task by default; "" for other tasks, and for reasoning-gym's
+    tasks, whose reasons are in `tasks.Task`.
     """
 
     name: str
@@ -215,9 +216,9 @@ class ProblemRequest:
     | --- | --- |
     | training, and the fixed evaluation set | nothing |
     | `Session.make`, and a trial problem at the start | `exact_seed` |
-    | `Problem.reference` | `exact_seed`, `params_are_whole`, `clarified` |
+    | generating from a `Problem.reference` | `exact_seed`, `params_are_whole`, `clarified` |
     | the same, if the clarified question lacks the reference's hash | as above, but `clarified` = False |
-    | `Problem.reference`, with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
+    | the same, with the library's rewards | `exact_seed`, `params_are_whole`, `uncorrected` |
     | a preset | `exact_seed`; `clarified` = False; `item` and `dataset_size` for tasks with `constructor_uses_seed` |
     | any request with `rewards: library` | `exact_seed` and `uncorrected`; the worker sets them |
     """
@@ -476,5 +477,5 @@ class Group:
 
     @property
     def has_signal(self) -> bool:
-        """Whether the scores differ, so that some advantage is not zero. False for a group of one."""
+        """Whether the scores differ, so that some advantage is not 0. False for a group of one, unlike in metrics."""
         return len(set(self.scores)) > 1

@@ -17,7 +17,7 @@ INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
 """Number of training seeds of a session."""
 MEMBER_SEEDS = 256
-"""Unused seeds at the end of a range, because a `composite` problem also uses up to 105 later seeds."""
+"""Number of last seeds of a range that no problem has, because `composite` also uses up to 105 later seeds."""
 
 
 def hash_int(*parts: object) -> int:

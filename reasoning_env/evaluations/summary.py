@@ -110,7 +110,7 @@ class TaskTally:
         return self.outcomes.total()
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group. A group without rollouts adds only its number of failed completions."""
+        """Count a group. For a group without rollouts, count only the failed completions."""
         self.failed += group.failed or 0
         rollouts = group.rollouts
         if not rollouts:

@@ -1,6 +1,6 @@
 """Get verdicts from a `judge` server, and retry while the server is busy or unreachable.
 
-Replies are validated, because another program may reply.
+Replies are validated, because a program other than `judge` could listen at the URL.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class JudgeMetrics:
         self.pool: ObservedPool | None = None
         """The workers of this process; None for a judge on a Ray cluster."""
         self.build: Family | None = None
-        """A metric with the versions of this package, the library and Python; None for a judge on a Ray cluster."""
+        """A metric with the versions of this package, reasoning-gym and Python; None for a judge on a Ray cluster."""
         self.answers = RecentAnswers()
 
     def readings(self) -> Iterator[Reading]:

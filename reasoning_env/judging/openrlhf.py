@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 PROMPT_END = 160
-"""A prompt is found in a query by this many bytes of the prompt's end, not counting whitespace."""
+"""Number of bytes at the end of a prompt, not counting whitespace, for which a query is searched."""
 # Chat templates append at most 79 bytes to a question (cohere2, among 108 templates of TRL 1.16 and axolotl 0.19), so
 # at least half of these bytes belong to the question.
 _WHITESPACE = b" \t\n\r\x0b\x0c"

@@ -1,4 +1,4 @@
-"""Serve verdicts over HTTP, for trainers that use a reward server. A session or a Ray cluster judges.
+"""Serve verdicts over HTTP, for trainers that use a reward server. A session or a Ray cluster computes the verdicts.
 
 - `POST /score {"ref": reference, "texts": [completion, ...]}` ->
   `{"verdicts": [{"score", "reason", "answer", "parts"}, ...]}`

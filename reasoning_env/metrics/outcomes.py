@@ -36,7 +36,7 @@ UNFINISHED = (
     Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
 )
-"""A completion that a token limit ends too early can score 0 for one of these reasons."""
+"""Reasons for a score of 0 that a token limit can cause, by ending a completion too early."""
 OUTCOMES = (
     RIGHT,
     PARTIAL,
@@ -95,13 +95,13 @@ def outcome(score: float, reason: str | None, *, cut: bool, thinking: str = "") 
 
 
 class GroupOutcome(StrEnum):
-    """Whether the scores of a group differ (`with_signal`), or are all right, all wrong, or otherwise equal."""
+    """Whether a group's scores differ (`with_signal`); if not, whether all answers are right, all wrong, or neither."""
 
     WITH_SIGNAL = "with_signal"
     ALL_RIGHT = "all_right"
     ALL_WRONG = "all_wrong"
     ALL_EQUAL = "all_equal"
-    """All scores are equal, but not 0, and not all answers are right. Such a group gives no signal."""
+    """All scores are equal, but not 0, and at least one answer is not right. Such a group gives no signal."""
 
 
 def outcome_of_group(group: Group) -> GroupOutcome:

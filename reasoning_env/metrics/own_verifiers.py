@@ -1,6 +1,6 @@
 """Count the verdicts of a user's own score function or verifiers, and warn if this code raises.
 
-If the code raises for a completion, the completion scores 0, although the code is probably wrong.
+If the code raises for a completion, the completion scores 0, although the error is probably in the user's code.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ DELIVERY: Sequence[Metric[DeliveryStats]] = (
 
 @dataclass(frozen=True)
 class DumpStats:
-    """Counts of groups to dump: on disk (`passed_groups`, `failed_groups`), in memory (`waiting`), lost (`dropped`)."""
+    """Counts of groups: dumped (`passed_groups`, `failed_groups`), not yet dumped (`waiting`), lost (`dropped`)."""
 
     passed_groups: int
     failed_groups: int

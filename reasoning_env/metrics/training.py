@@ -68,5 +68,5 @@ DROPPED: Sequence[Metric[MetricsRecorder]] = (
 
 
 def _shares(counts: Mapping[str, int], names: Iterable[str], total: int) -> dict[str, Tally]:
-    """Return a tally for each name, whose mean is the name's share of `total`."""
+    """Return a tally for each name, with the name's share of `total` as its mean."""
     return {str(name): Tally(total, counts.get(name, 0)) for name in names}

@@ -180,7 +180,7 @@ class SignalEstimator:
         }
 
     def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
-        """Return an earlier run's counts by arm, except for unused levels."""
+        """Return an earlier run's counts by arm, without levels that this run does not use."""
         levels = self._levels(task)
         return {
             levels.index(level): ArmCounts(groups, right, signals, served)

@@ -101,7 +101,8 @@ class EvaluationSet:
     async def has_question(self, problem: Problem) -> bool:
         """Return True if the set has the problem's question, ignoring whitespace.
 
-        A problem of `composite` is also compared with the questions of its source task.
+        `composite` serves problems of other tasks. So every problem is also compared with the questions of `composite`,
+        and a problem of `composite` with the questions of the task that it comes from.
         """
         task = problem.task
         if task == COMPOSITE:

@@ -54,7 +54,7 @@ class TaskPlan:
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
     def override(self, spec: ProblemSpec, *, task: str | None, level: float | None) -> ProblemSpec:
-        """Return the spec with this task and level, unless None. Raises ConfigError for invalid values."""
+        """Return the spec with this task and level; None keeps the old value. Raises ConfigError for invalid values."""
         if task is not None and task not in self.tasks:
             remedy = did_you_mean(str(task), self.tasks) or "add it to the setting `tasks`"
             raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
@@ -253,7 +253,7 @@ def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[
 
 
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
-    """Return, as JSON values, `more` and the settings that affect the given `parts` of a run.
+    """Return the settings that affect the given `parts` of a run, and the items of `more`, as JSON values.
 
     A run can continue an earlier run if both have equal settings. `tasks` has names instead of patterns, so that equal
     selections compare equal.
@@ -408,7 +408,7 @@ def plan_evaluation(
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Raise ConfigError if the settings name a task that the preset lacks. Patterns may match such tasks."""
+    """Raise ConfigError if the settings name a task that the preset lacks. Patterns that match it are allowed."""
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}
     named = [name.lower() for name in getattr(settings, field)]

@@ -67,7 +67,7 @@ def read_state(state: object) -> SessionState:
 def pack_position(spec: ProblemSpec, question_hash: str | None) -> list[object]:
     """Return a drawn spec as a list that `PositionState` describes.
 
-    `question_hash` is None, unless the problem was in flight in an earlier run.
+    `question_hash` is None unless the position was restored from an earlier run in which its problem was in flight.
     """
     reference = Reference(
         task=spec.task,

@@ -160,7 +160,7 @@ class Exclusions:
 
     Args:
         sampler: Stops drawing the excluded tasks and levels.
-        state: The stream's state in an earlier run, including what `state()` returned.
+        state: The stream's state in an earlier run, which includes the result of `Exclusions.state`.
     """
 
     def __init__(self, sampler: TaskSampler, state: StreamState) -> None:
@@ -399,7 +399,7 @@ class ProblemStream(Generic[T]):
             return _Position(index, None)
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:
-        """Generate and prepare a position's problem. After a failure, draw a task anew."""
+        """Generate and prepare a position's problem. After a failure, draw a new task, level and seed."""
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
@@ -440,7 +440,7 @@ class ProblemStream(Generic[T]):
             raise GenerationError(message)
 
     def _count_clamped(self, spec: ProblemSpec, problem: Problem) -> None:
-        """Count a problem of another level than drawn. The drawn level has no valid parameters."""
+        """Count a problem whose level differs from the drawn level, because that level has no valid parameters."""
         if spec.level is None or problem.level is None or problem.level == nearest_level(spec.level):
             return
         self._clamped[spec.task] += 1

@@ -62,7 +62,7 @@ class OptionParser(CommandParser):
         return {actions[word].dest: word for word in words if word in actions and actions[word].const is None}
 
     def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
-        """Map each setting's name in errors to the name that the user wrote.
+        """For each name that a setting has in errors, return the name that the user wrote.
 
         Errors of `ReasoningSettings` omit `env.`. A setting that the user did not write is shown as `env.NAME`.
         """

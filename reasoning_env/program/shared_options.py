@@ -175,7 +175,7 @@ async def check_params(
 
 
 def problem_as_json(problem: Problem) -> dict[str, object]:
-    """Return a problem as JSON values. The problem was generated with this `level` and these `params`."""
+    """Return a problem as JSON values. `level` and `params` are the values that generated the problem."""
     return {
         "task": problem.task,
         "seed": problem.spec.seed,
@@ -188,7 +188,7 @@ def problem_as_json(problem: Problem) -> dict[str, object]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer for display, and reasoning-gym's answer if that is wrong."""
+    """Return the right answer for display, followed by reasoning-gym's answer if the latter is wrong."""
     if problem.answer is None:
         return "(many answers are right)"
     if problem.library_answer is None:

@@ -43,8 +43,8 @@ class EvaluateSettings(ReasoningSettings):
     with_word_none = frozenset({"reasoning_effort"})
 
     max_token_length: Annotated[int, Field(ge=16)] = 2048
-    """Maximum tokens of prompt and completion together. Chat completions in `evaluate` ignore the default, and may
-    have 32,768 tokens."""
+    """Maximum tokens of prompt and completion together. Unless you set it, `evaluate` allows 32,768 tokens per
+    chat completion instead."""
     chat_template: Annotated[str | None, Affects("answers", "evaluation")] = None
     """Chat template to use instead of the tokenizer's: the path of a Jinja file, or `plain` for base models. `plain`
     requests text completions, which end at the first `</answer>`. `evaluate` accepts only `plain`."""
@@ -54,8 +54,8 @@ class EvaluateSettings(ReasoningSettings):
     """Reasoning effort to request from a chat server. None: the server's default."""
 
     max_eval_workers: Annotated[int | None, Field(ge=1), UsedBy("serve", "evaluate")] = None
-    """Maximum evaluation problems in flight. None means 16 in `evaluate`. In `serve`, None allows as many requests as
-    training sends, or `1 - eval_limit_ratio` times as many if `eval_handling` is not STOP_TRAIN."""
+    """Maximum evaluation problems in flight. None means 16 in `evaluate`. In `serve`, None allows as many requests at
+    once as training sends, times `1 - eval_limit_ratio` unless `eval_handling` is STOP_TRAIN."""
     data_dir_to_save_evals: Annotated[str | None, UsedBy("serve", "evaluate")] = None
     """Folder for evaluations. None: `evals/`."""
 

@@ -132,8 +132,9 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
 def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
     """Return the evaluations of each training that has several, in the order of steps.
 
-    The evaluations of a training are in one folder and have the same model, preset and settings. A later evaluation
-    whose step is not above the first step belongs to a new training. Of a step, only the latest evaluation is returned.
+    The evaluations of a training are in one folder and have the same model, preset and settings. If a later
+    evaluation's step is not above the training's lowest step so far, a new training begins. If a step was evaluated
+    several times, only the latest evaluation of the step is returned.
     """
     series: list[dict[int, StoredRun]] = []
     last: dict[str, dict[int, StoredRun]] = {}

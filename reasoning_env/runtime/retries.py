@@ -35,7 +35,7 @@ class OutageLog:
     REPEAT_S = 30.0
     """Seconds between two warnings of an outage, the same as between two progress lines."""
     NOTABLE_S = 5.0
-    """Within REPEAT_S seconds after a warning, a new outage is logged only once it has lasted this many seconds."""
+    """Within REPEAT_S seconds after a warning, a new outage must last this many seconds before it is logged."""
 
     def __init__(
         self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic, *, reminds: bool = True

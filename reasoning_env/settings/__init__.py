@@ -94,7 +94,7 @@ class Affects:
 CommandName = Literal[
     "serve", "process", "evaluate", "problems", "problems --evaluation", "judge", "rescore", "score", "tasks", "audit"
 ]
-"""The commands that read settings. `problems --evaluation` reads other settings than `problems --count`."""
+"""The commands that read settings. "problems" means `problems --count`, which generates training problems."""
 
 
 class UsedBy:
@@ -234,8 +234,8 @@ class ReasoningSettings(BaseModel):
     eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Affects("evaluation"), _IN_EVALUATION] = 0.6
     """Sampling temperature in evaluations."""
     eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Affects("evaluation"), _IN_EVALUATION] = None
-    """Maximum tokens per completion in evaluations. None: 32,768 with `eval_preset`, otherwise
-    `max_token_length` minus the prompt's tokens."""
+    """Maximum tokens per completion in evaluations. None: 32,768 with `eval_preset`, otherwise limited
+    by `max_token_length`."""
 
     num_generators: Annotated[int | None, Field(ge=1, le=256)] = None
     """Number of processes that generate problems. None: half of the available cores, at least 2 and at most 8."""
@@ -248,7 +248,7 @@ class ReasoningSettings(BaseModel):
     sandbox_verifiers: bool = True
     """Deny verifier workers access to files, network and processes, as far as the operating system allows."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
-    """Limit for the address space of a worker process, in megabytes, without imported `task_modules`."""
+    """Limit for the address space of a worker process, in megabytes. The size of your imported modules is added."""
 
     @property
     def generators(self) -> int:
@@ -272,7 +272,7 @@ class ReasoningSettings(BaseModel):
 
     @property
     def reference_deadline_s(self) -> float:
-        """CPU time limit in seconds for generating a problem from a reference; low, because anybody can send one."""
+        """Limit in CPU seconds for generating a problem from a reference; low, because anybody can send references."""
         return self.scoring_deadline_s
 
     @property

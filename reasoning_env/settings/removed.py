@@ -16,8 +16,8 @@ from ..errors import ConfigError, did_you_mean
 class Removed:
     """A setting that was removed.
 
-    - `instead` is the advice; settings in braces are shown by the name that the user knows.
-    - `was` is the value that the program now always uses. A stored state with this value counts as unchanged.
+    - `instead` is the advice. Each `{setting}` in it is replaced by the name that the user wrote, such as `--env.seed`.
+    - `was` is the setting's former default. A stored state with this value counts as unchanged.
     - `now` converts a stored value into the present settings.
     """
 
@@ -90,7 +90,7 @@ def unknown_setting(name: str, fields: Collection[str], section: str = "") -> Co
 def current_settings(stored: Mapping[str, object]) -> dict[str, object]:
     """Return stored settings under their present names.
 
-    A removed setting stays in the result if its stored value differs from the value that the program now always uses.
+    A removed setting stays in the result if its stored value differs from `Removed.was`.
     """
     values = dict(stored)
     for name in REMOVED.keys() & stored.keys():

@@ -30,7 +30,8 @@ class SourceTask:
 
     - `release` is the task's version in `Problem.reference`; it must not contain a colon.
     - `has_levels` is whether a level changes the task's problems.
-    - `left_out` is why training excludes the task by default; "" for other tasks, and for reasoning-gym's tasks.
+    - `left_out` is why training excludes the task by default; "" for other tasks, and for reasoning-gym's
+      tasks, whose reasons are in `tasks.Task`.
     - `needs_trial`: whether each session generates one problem at its start, to find errors.
     """
 
@@ -62,8 +63,8 @@ class Generated:
 class Answers(Protocol):
     """An object that scores answers to one problem.
 
-    It may describe the last answer in two attributes, which become part of the verdict: `frames` (names of the removed
-    formatting) and `parts` (numbers that explain the score, by name).
+    It may describe the last answer in two attributes, which become part of the verdict: `frames` (names of the
+    formatting that `score` removed) and `parts` (numbers that explain the score, by name).
     """
 
     def score(self, answer: str) -> float:
@@ -102,7 +103,7 @@ class Source(ABC):
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the original verifier of a problem, without checks of its return value. For audits only.
+        """Return the verifier of a problem, without checks of its return value. For audits only.
 
         Audits report scores outside [0, 1]. May raise the same errors as `scorer`.
         """

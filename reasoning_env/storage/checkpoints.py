@@ -1,8 +1,8 @@
 """Checkpoints: the state of a run on disk, in a folder that only one running process uses.
 
 The folder is `{checkpoint_dir}/env_checkpoints/{instance}`. Environments with different values of the setting
-`instance` share neither a folder nor a problem. The folder has `step-{step}.json` for each step at which the trainer
-saved, and `latest.json`, the newest state. Each file is one JSON object, and is replaced whole or not at all.
+`instance` use different folders and training seeds. The folder has `step-{step}.json` for each step at which the
+trainer saved, and `latest.json`, the newest state. Each file is one JSON object, and is replaced whole or not at all.
 
 A process locks the folder with flock on the file `lock`. The system releases the lock when the process ends, even after
 kill -9. The lock works between machines if their file system supports flock between machines.

@@ -47,7 +47,7 @@ UNSTABLE_PROGRAMS = frozenset(_DIGESTS.split())
 
 
 def _without_input(dataset: Any, item: int) -> Entry:
-    """Return the part of an entry that is known before generation: the question without the input."""
+    """Return the part of an entry that is known before the program runs: the question without input or output."""
     program = Random(dataset.seed + item).choice(dataset._jsonl_data)
     parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
     return {"question": "\n".join(parts), "answer": None, "metadata": {}}

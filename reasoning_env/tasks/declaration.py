@@ -88,8 +88,8 @@ class Cause(StrEnum):
 class RejectionRule:
     """A rule that rejects entries for which `applies` returns True. `reason` completes a sentence after "because".
 
-    `served` is the share of these entries, in [0, 1], that is served anyway. Choose the largest share at which policies
-    without reasoning score below the bound of the audit.
+    `served` is the share of these entries, in [0, 1], that is served anyway. Choose the largest share at which the
+    shortcuts of `audit` (answers made without reasoning) score below their bound.
     """
 
     cause: Cause
@@ -186,7 +186,7 @@ class Task:
     class_data: str = ""
     """The class attribute in which the constructor stores the data that it loads; "" if there is none."""
     preview: Callable[[Dataset, int], Entry] | None = None
-    """Returns the part of an entry that is known before generation. If a rule rejects this part, the problem is not
+    """Returns the part of an entry that needs no slow computation. If a rule rejects this part, the problem is not
     generated. Only slow tasks have a preview."""
     reads_clock: bool = False
     """True if a problem may depend on the time or on today's date. The generator then runs with a frozen clock."""

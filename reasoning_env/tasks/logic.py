@@ -42,9 +42,9 @@ EVERY_STEP = "from its easiest level to the next, the library raises all three p
 
 
 def _solved_by_conjunctions(entry: Entry) -> bool:
-    """Return True if two people have the same role, and counting the claims with `and` suggests this.
+    """Return True if two people have the same role, and the number of claims with `and` suggests this.
 
-    With two such claims, the roles are probably the same. Without any, both people are probably knights.
+    Two such claims suggest equal roles. If there are none, both people are probably knights.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:

@@ -303,9 +303,9 @@ ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
 
 def _stops_at_rule_limit(entry: Entry) -> bool:
-    """Return True if the library stopped too early, because it counts each conversion as an application of a rule.
+    """Return True if the library stopped too early: its rule limit counts each conversion of machines or parts.
 
-    Return False for a clarified question, which says that each conversion counts.
+    Return False for a clarified question, which says that each conversion counts towards the limit.
     """
     question = str(entry["question"])
     limit = re.search(r"at most (\d+) times", question)

@@ -153,7 +153,7 @@ class ForkServer:
     """
 
     SLOW_IMPORT_S = 20.0
-    """Seconds after which a slow import is logged. Importing reasoning-core takes 6 s of processor time."""
+    """Seconds after which a slow import is logged. The task package reasoning-core needs 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
     """Seconds after which a process that has not ended by itself is killed. A pool must close within five seconds."""
 
@@ -276,7 +276,7 @@ class ForkServer:
     async def _await_import(self, channel: Channel) -> Frame:
         """Wait for the imports, and return the first message after them.
 
-        Each earlier message names the next module. A warning names a module after SLOW_IMPORT_S seconds.
+        Before each import, a message names the module. If the import takes longer than SLOW_IMPORT_S seconds, warn.
         """
         while True:
             loop = asyncio.get_running_loop()

@@ -4,8 +4,8 @@ A level is rounded to one of `LEVEL_STEPS` + 1 points, so that a task has few di
 
 An attribute of a task's curriculum (one config field or a range) has a list of values. Level 0 has the first value and
 level 1 the last. Between two values, numbers are interpolated, and other values change at the midpoint. The bounds of a
-range come from one list, in which the lower bound is the value before the upper bound. So both bounds rise with the
-level, and hard levels have no easy problems.
+range come from one list: the lower bound is one position before the upper bound. So both bounds rise with the level,
+and hard levels have no easy problems.
 
 If an attribute has few values (`drawn`), no value is interpolated: the seed of the problem picks one of the two nearest
 values. A quarter of the way from one value to the next, one problem in four has the harder value.
@@ -267,7 +267,7 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def _with_easiest_default(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
-    """Put `min(defaults)` before the levels if it is below `levels[0]`, and `max(defaults)` is not above `levels[0]`.
+    """If `min(defaults) < levels[0]` and `max(defaults) <= levels[0]`, put `min(defaults)` before the levels.
 
     `defaults` has one value per config field. Levels that are not ascending numbers are returned unchanged.
     """

@@ -268,7 +268,7 @@ class Library(Source):
     def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
         """Return the flaw of a problem, such as an ambiguous question; None if there is none.
 
-        Ignore exceptions of the rules for a checkout, whose questions may have other words.
+        With a checkout, ignore errors that the rules raise, because its questions may be worded differently.
         """
         try:
             return find_flaw(task, entry, seed)

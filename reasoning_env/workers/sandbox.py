@@ -13,10 +13,10 @@ files, open sockets, start processes, or signal or reprioritize other processes.
 - seccomp: only the system calls that verifiers need. None of them writes files, connects, forks or signals.
 
 The fork server first tries all layers in a separate process. A layer that the system refuses is missing for the whole
-session, and `Restrictions` says why. A worker that cannot apply one of the other layers does not start, so all workers
+session, and `Restrictions` says why. A worker that cannot apply all remaining layers does not start, so all workers
 have the same layers. The fork server opens the readable files once, at the start of the session, so later changes of
-their paths have no effect. If the fork server is replaced, the new one must have the same layers, and may not make more
-files readable.
+their paths have no effect. A fork server that replaces another must have the same layers, and must not make more files
+readable.
 
 The sandbox does not protect against:
 

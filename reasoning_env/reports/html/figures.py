@@ -56,8 +56,8 @@ class ShownRow(Means):
     """Mean number of tokens of a completion; None unless the number is known for more than half of the completions."""
     characters: float | None
     plain: list[float] | None
-    """[mean library score, mean score, number of rollouts whose verifier score and library score differ, number of
-    rollouts with a library score]; None if no rollout has a library score."""
+    """[mean library score, mean score of all rollouts, number of rollouts whose verifier score and library score
+    differ, number of rollouts with a library score]; None if no rollout has a library score."""
 
 
 class TaskRow(ShownRow):
@@ -294,7 +294,7 @@ class Figures:
         return list(outcome_remarks(shares, "max_token_length").values())
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group. A group without rollouts adds only failed completions."""
+        """Count a group. For a group without rollouts, count only the failed completions."""
         self.tasks[group.item_id].add(group)
         if group.item_id not in self.modules and group.reference is not None:
             self.modules[group.item_id] = module_of(group.reference)

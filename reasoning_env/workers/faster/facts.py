@@ -14,7 +14,7 @@ Facts = Iterable[tuple[str, bool | None]]
 
 
 def answer_integer_facts(integer: Any) -> None:
-    """Compute the sign and the complex value of sympy's integers directly, without sympy's general evaluation."""
+    """Compute the sign and the `complex()` of sympy's integers directly, without sympy's general evaluation."""
     to_complex = integer.__complex__
     integer._prop_handler["extended_positive"] = lambda self: self.p > 0
     integer._prop_handler["extended_negative"] = lambda self: self.p < 0

@@ -124,7 +124,7 @@ class Solver:
         return masks != before
 
     def _single_out(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
-        """If a row or column allows some candidates only in one cell, keep only the first of these candidates there."""
+        """If a cell is the only place in its row or column for some candidates, keep only the first of these there."""
         in_row, in_column = ([count(on(line, masks))[1] for line in lines] for lines in (self._rows, self._columns))
         for cell in empty:
             row, column = divmod(cell, self._size)
@@ -154,8 +154,8 @@ class Solver:
     def _hide(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """If exactly two cells of a line have both candidates of a pair, remove the other candidates of the two cells.
 
-        The library searches the other cell's pairs with an iterator that it never restarts, so it misses some pairs.
-        This method misses the same pairs.
+        The library looks up each pair of the first cell in an iterator over the second cell's pairs, and never restarts
+        the iterator. So it misses some pairs, and this method misses the same pairs.
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}

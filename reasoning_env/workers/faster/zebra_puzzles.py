@@ -7,7 +7,7 @@ consist of numbers. Results are the same, for these reasons:
   how clues become clauses. Here, clauses say that each property of an inhabitant, such as a color, has a house, and
   that no house has two properties of one type. There are as many properties of a type as houses, so each property has
   exactly one house.
-- If an arrangement that an earlier test found meets the clues, several solutions exist.
+- An earlier test may have found an arrangement. If it also meets the present clues, several solutions exist.
 - The library calls `check_correctness` only after a test found a single solution. The result is then always True.
 - Clues are sorted by their strings. A clue does not change, so its string and its hash are computed once.
 """
