@@ -1,7 +1,7 @@
 """Check, on a few problems, whether a verifier returns valid, reproducible scores and never executes answers.
 
-Watched workers (`watch.py`) in two processes call the original verifier twice for each answer. All scores of an answer
-must be equal.
+A watched worker (`watch.py`) calls the original verifier twice for each answer. A second worker process scores answers
+again. All scores of an answer must be equal.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 
 @dataclass(frozen=True)
 class WatchedPools:
-    """Two pools whose workers observe the verifier. Each has one generator process and one verifier process."""
+    """Two pools whose workers observe the verifier. Each pool has one generator process and one verifier process."""
 
     first: Workers
     second: Workers
@@ -120,7 +120,7 @@ class ContractCheck:
     # ---- all problems
 
     async def _find_contradicting_answers(self, problems: Sequence[Problem]) -> list[Finding]:
-        """Find problems that repeat an earlier question, but for which the earlier right answer scores too low."""
+        """Find problems that repeat an earlier problem's question, but give that problem's right answer a low score."""
         first: dict[str, str] = {}
         found = []
         for problem in problems:
@@ -195,7 +195,7 @@ class ContractCheck:
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
 
     async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Compare the scores and the problem with a second process. Return the first difference."""
+        """Compare the scores and the problem with those of a second process. Return the first difference."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()

@@ -76,7 +76,7 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
-"""The defect that each of these reasons shows."""
+"""The defect that a verdict with one of these reasons shows."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Answers that need no reasoning: words, numbers and lines of a question, and how many of them the question has."""
+"""Answers that need no reasoning: words, numbers and lines of a question, and their counts."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ PARTS = 32
 MAX_OPTIONS = 24
 """Limit for the number of options that a tree can predict. The most frequent options are kept."""
 PLACES = 24
-"""Features include this many first and last numbers of a question, and words at this many positions. Positions in the
-last line come first."""
+"""Features include this many first and last numbers of a question, and words at this many positions, preferably in the
+last line."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 SIGNS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
 
@@ -60,8 +60,9 @@ Tree = Question | Leaf
 def score_best_tree(questions: Sequence[str], options: Sequence[str]) -> list[float]:
     """Return a score for each problem: 1 if a tree predicts the right option, else 0.
 
-    Each half of the problems gets the tree of the other half. With fewer than LEARNT_FROM problems, a problem scores 1
-    if its option is one of the two most frequent and is also the option of an earlier problem.
+    Each half of the problems is predicted by a tree that was learned on the other half. With fewer than LEARNT_FROM
+    problems, no tree is learned: a problem scores 1 if its right option is one of the two most frequent right options
+    and was right in an earlier problem.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < LEARNT_FROM:

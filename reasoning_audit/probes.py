@@ -67,7 +67,7 @@ WRONG_PROBES = (
     Probe.WITHOUT_LAST_CELL,
     Probe.FIRST_LETTER,
 )
-"""Kinds of changed right answers. A changed answer may still be right, but not in every problem of a task."""
+"""Ways to change a right answer into a wrong one. In some problems, but not in all, the result may still be right."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
 """Pairs of kinds of probes, which state a right and a wrong answer in opposite orders. A verifier that accepts both
 searches for the right answer."""
@@ -81,7 +81,7 @@ def is_shortcut(probe: str) -> bool:
 
 
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
-    """Return a mapping for each problem: from the kind of a probe to the probe, which is an answer to score.
+    """Return each problem's probes (answers to score) by kind.
 
     `between` is the text between the two answers in a probe THEN_ANOTHER or ANOTHER_THEN. If `between` is empty, there
     are no such probes.

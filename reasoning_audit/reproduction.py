@@ -96,7 +96,7 @@ class FunctionCommands(Reproduction):
 
 
 def _is_read(answer: str) -> bool:
-    """Return True if `extract_answer` returns the answer, stripped, from answer tags."""
+    """Return True if `extract_answer` finds the answer between answer tags, and changes only whitespace at its ends."""
     return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 

@@ -130,7 +130,7 @@ class TaskAudit:
     def mean(self, probe: str) -> float:
         """Return the mean score of a kind of answer. A problem to which a shortcut has no answer counts as 0.
 
-        For BEST_CONSTANT, only the half of the problems counts on which the answer was not chosen.
+        For BEST_CONSTANT, the mean is over the second half of the problems: the first half served to choose the answer.
         """
         if probe not in self.tallies or not self.items:
             return 0.0
@@ -149,7 +149,7 @@ class TaskAudit:
     def faults(self) -> dict[str, str]:
         """A description of the fault for each kind of answer that scores too high or too low.
 
-        Shortcuts come first. They are sorted by falling mean score.
+        Shortcuts come first, sorted by falling mean score.
         """
         faults: dict[str, str] = {}
         for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
@@ -169,7 +169,7 @@ class TaskAudit:
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the kinds of answers to score again: `faults`, and shortcuts near (`share`) or above their bound."""
+        """Return the kinds of answers to score again: `faults`, and shortcuts whose mean is above `share` * bound."""
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
             # A tree that was learned on few problems may earn only this share of what a tree earns after many: in
@@ -234,7 +234,7 @@ async def audit_task(
 
 
 async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Score the probes of the problems `numbers`. If `suspects` is not None, omit all other shortcuts."""
+    """Score the probes of the problems `numbers`. If `suspects` is not None, omit shortcuts not in it."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)

@@ -55,7 +55,7 @@ EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watch
 class Watch:
     """Counts events inside `with armed()`, by key: FILE, SOCKET, PROCESS, IMPORT and CODE.
 
-    Files, imports and code count only if they name the CANARY: verifiers may use others.
+    Files, imports and code count only if they name the CANARY, because verifiers have files and imports of their own.
     """
 
     def __init__(self) -> None:

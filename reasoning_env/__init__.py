@@ -4,7 +4,7 @@ Import names from this package (`from reasoning_env import Bridge, Session`), or
 Everything else is internal and may change in any release.
 
 - `bridge`, `session`, `errors`, `records`, `rewards`, `seeds`, `settings`, `tasks`: the names that this package
-  exports, with the errors, records, rules and declarations that these names use
+  exports, and the types, errors and settings that these names use
 - `sources.contract`, `sources.score_function`: tasks and score functions of your own
 - `judging.client`: verdicts from a `judge` server
 - `data.problems`, `data.verdicts`, `data.tables`: write problem files, judge rows of completions, read and write rows

@@ -171,7 +171,7 @@ class Bridge:
 
         Raises:
             ConfigError: An argument has the wrong type.
-            InvalidReferenceError: The reference cannot be used with this library.
+            InvalidReferenceError: The reference is invalid, or does not fit the reasoning-gym in use.
             RuntimeError: The bridge is closed.
             ReasoningEnvError: A remote judge refuses the reference or the access token.
         """

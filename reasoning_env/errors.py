@@ -1,17 +1,17 @@
 """The package's exceptions, and how the package handles each cause of failure. Imports no other module of the package.
 
-Each cause below has the handling, with the files of the code, and the exceptions.
+Each paragraph below names a cause, how the package handles it (with the files of the code), and the exceptions.
 
 The user: a setting, an option, a file or the reference of a problem cannot be used.
     The command ends with one line and status 2 (`commands/main.py`), if possible before the first problem. Over HTTP,
-    an invalid reference gets status 422 (`judging/server.py`). A score function that raises at each of the first
-    hundred completions is an error too (`metrics/own_verifiers.py`); over HTTP, status 503.
+    an invalid reference gets status 422 (`judging/server.py`). If a score function raises at each of the first hundred
+    completions, the command ends in the same way (`metrics/own_verifiers.py`); over HTTP, requests then get status 503.
     ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
 The inference server: the server is unreachable, busy or slow, refuses a request, or sends no usable reply.
     At the start, the run waits until the server is reachable, and ends if the server then cannot be used
     (`inference/addresses.py`). Later, the request is retried, the group is dropped, or the run ends (`decide` in
-    `inference/failures.py`). Too many failures in a row end `process` and `evaluate` (`atropos/run.py`,
+    `inference/failures.py`). `process` and `evaluate` end after too many failures in a row (`atropos/run.py`,
     `evaluations/run.py`). An aborted completion is a failure (`Ending` in `records.py`).
     ServerError, RefusedError, TimeoutError
 
@@ -153,7 +153,7 @@ class GenerationError(ReasoningEnvError):
 
 
 class GeneratorFaultError(GenerationError):
-    """A problem cannot be generated because of an unexpected error in our code, not in its task or parameters."""
+    """A problem cannot be generated: an unexpected error in this package, not in the problem's task or parameters."""
 
 
 class ScoringError(ReasoningEnvError):

@@ -86,7 +86,7 @@ def _named_counts(answer: str, names: Sequence[str]) -> dict[str, str] | None:
 
 
 def pooled(answer: str, problem: ProblemData) -> str | None:
-    """Read a matrix of means. The answer is right if every cell is the exact mean, rounded to at least two decimals."""
+    """Read a matrix of means. An answer is right if each cell is the mean, exact or rounded to two decimals or more."""
     expected = _layout(problem.expected)
     if expected is None:
         return None

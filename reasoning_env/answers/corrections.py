@@ -22,7 +22,7 @@ NEAR = 0.1
 
 
 def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """If the answer is longer than the right answer, divide the score by the ratio of the lengths.
+    """If the answer is longer than the right answer, multiply the score by right length / answer length.
 
     A length is the number of words, or the number of letters if the right answer is one word.
     """

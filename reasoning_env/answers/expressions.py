@@ -28,7 +28,8 @@ def expression(answer: str, problem: ProblemData) -> str:
 def integral(answer: str, problem: ProblemData) -> str | None:
     """Read an integral; None if a constant has an unusual name. C and C1 are usual names.
 
-    In an integral over x, X also means x, because questions mix both. An answer with both is unreadable.
+    In an integral over x, an answer may have X in place of x, because questions mix both. Return None for an answer
+    that has both.
     """
     variable = str(problem.metadata["variable"])
     names = set(NAME.findall(answer))

@@ -36,8 +36,8 @@ def outermost_frame(
     """Return the name of the outermost frame and the string inside the frame; None if `text` has no frame.
 
     A name from `names` can begin a frame: `gcd = ` in `gcd = 4`. Numbers after the name must equal `numbers`, as in
-    `gcd(8, 12) = 4`. A full stop at the end is a frame, unless `ends_in_full_stop` is True and no mark such as `*`
-    precedes it.
+    `gcd(8, 12) = 4`. A full stop at the end is a frame. If `ends_in_full_stop` is True, this holds only for a full
+    stop after a mark such as `*`.
     """
     if UNFRAMED.fullmatch(text):
         return None

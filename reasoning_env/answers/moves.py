@@ -135,9 +135,10 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Subtract 1 / (number of boxes) for each impossible move; the minimum is 0.05. Moving a target scores 0.05.
+    """Subtract 1 / (number of boxes) for each impossible move; the minimum is 0.05.
 
-    The library skips impossible moves, so it accepts a list of all conceivable moves.
+    A move of a target instead of a box makes the score 0.05. The library skips impossible moves, so it accepts a list
+    of all conceivable moves.
     """
     if score <= 0.05:
         return score

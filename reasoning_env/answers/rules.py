@@ -46,7 +46,7 @@ class AnswerRules:
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
     """Returns guesses from an entry's metadata, beside those of `shortcuts.guesses`."""
     ends_in_full_stop: bool = False
-    """True if right answers may end in a full stop. Only a full stop after a mark such as `*` is removed."""
+    """True if right answers may end in a full stop. Then a full stop is removed only after a mark such as `*`."""
     result_names: tuple[str, ...] = ()
     """Names of the result that may precede the value, as in `GCD: 4` or `gcd(8, 12) = 4`. In a name, `{key}` stands for
     the value of `key` in the metadata."""

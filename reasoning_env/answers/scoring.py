@@ -1,4 +1,4 @@
-"""Score answers to a problem: remove formatting, read the whole rest by the task's answer type, score the value.
+"""Score answers to a problem: remove formatting, read all that is left as the task's answer type, score the value.
 
 The expected answer scores 1. In tasks with several right answers, any value that the verifier accepts scores 1. Other
 values get the task's partial credit. An answer that cannot be read as a value scores at most FORM_SCORE.
@@ -212,7 +212,7 @@ class Scorer:
         return 0.0 if score is None else self._without_length_share(text, score)
 
     def _without_length_share(self, text: str, score: float) -> float:
-        """Return `score`; 0 if it is the library's credit for any text that contains the right answer."""
+        """Return `score`, but 0 if the library gave it only because `text` contains the right answer."""
         # The library's default verifier gives len(right) / len(text) to text that contains the right answer.
         right = self._problem.expected
         return 0.0 if right and right in text and math.isclose(score, len(right) / len(text)) else score

@@ -72,7 +72,7 @@ def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) ->
 
 
 def choice(problem_text: str, answer: str) -> str:
-    """Return the right answer in lower case. For a board with one empty cell, return what to fill in."""
+    """Return the right option: the right answer in lower case, or the value that fills a board's only empty cell."""
     board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]

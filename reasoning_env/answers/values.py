@@ -77,7 +77,7 @@ def texts(pattern: str) -> AnswerType:
 def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
     """Make an answer type for lists of moves, which may be on separate lines. Each move must match `pattern`.
 
-    A move may be a list of parts, which `joint` joins. `tight` maps patterns to what replaces their matches in moves.
+    A move may be a list of parts, which `joint` joins. `tight` maps patterns to their replacements in each move.
     """
     matches = re.compile(pattern).fullmatch
 

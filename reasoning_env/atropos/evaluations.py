@@ -33,8 +33,8 @@ class ModelEvaluations:
     def choose_workers(self) -> None:
         """Set `max_eval_workers`, the number of problems evaluated at the same time, unless the user has set it.
 
-        Evaluations send as many requests at once as training. If training continues, this number is
-        multiplied by (1 - `eval_limit_ratio`).
+        An evaluation sends as many requests at once as training. If training continues during the evaluation, the
+        evaluation sends only (1 - `eval_limit_ratio`) times as many.
         """
         config = self._run.config
         if config.max_eval_workers is not None:
@@ -50,7 +50,7 @@ class ModelEvaluations:
 
         Args:
             step: Step of the trainer, for the results; None if there is no trainer.
-            bar: Show a progress bar on a terminal; else write progress lines to the log.
+            bar: If True and stderr is a terminal, show a progress bar. Otherwise, write progress lines to the log.
         """
         try:
             return await self._evaluate(step, bar=bar)

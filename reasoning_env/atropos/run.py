@@ -58,8 +58,8 @@ class Run:
         step: Returns the trainer's step, or None while there is no trainer.
         collect_state: Returns BaseEnv's part of a checkpoint.
         server_config: Settings of the first inference server.
-        testing: Skip the check of the inference server at startup, and retry a failed request at once, at most
-            MAX_REQUEST_FAILURES times.
+        testing: Skip the check of the inference server at startup. Retry a failed request immediately, and give up
+            after MAX_REQUEST_FAILURES failures.
         pool: Worker processes to use; by default the session starts its own.
     """
 

@@ -80,7 +80,8 @@ class Completers:
     - Otherwise, return the stand-ins: servers that are no `APIServer` or that have a replaced method.
     - If there are no stand-ins, return all servers.
 
-    An `AtroposServer` that is no stand-in is returned as its attribute `server`, other objects in a MethodCompleter.
+    In place of an `AtroposServer` that is no stand-in, return its attribute `server`. Wrap other objects in a
+    MethodCompleter.
 
     `manager` returns BaseEnv's server manager. `expected` is the kind of reply to request from an object that has
     methods for several kinds.
@@ -140,7 +141,7 @@ def _is_server(server: object) -> bool:
 
 
 def _replaced_kinds(server: object, base: type) -> Sequence[ReplyKind]:
-    """Return the kinds of replies whose method on the server is not `base`'s; [] for an instance of another class."""
+    """Return the reply kinds for which `server` replaces the method of `base`; [] if it is no instance of `base`."""
     if not issubclass(type(server), base):
         return []
     return [

@@ -260,7 +260,8 @@ def _show_json(result: EvaluationResult, line: str) -> None:
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
     """Raise ReasoningEnvError if the mean score is below `least`, or if too many completions failed.
 
-    `most_failed` is the largest allowed share of failed completions. None: MANY_FAILED if `least` is set, else 1.
+    `most_failed` is the largest allowed share of failed completions. If it is None, this share is MANY_FAILED with
+    `least`, and 1 without `least`.
     """
     overall = results["overall"]
     if overall is None:

@@ -21,13 +21,13 @@ HELP_OPTIONS = frozenset(("-h", "--help"))
 def prepare(name: str, file: str, *, needs: str) -> None:
     """Prepare the process before the slow imports of the environment file.
 
-    If the file was started as a program, run `--help` and the commands that need no environment class here, and end the
-    process. For other commands, Ctrl-C ends the process without a traceback during the imports.
+    If the file was started as a program, run `--help`, or a command that needs no environment class, in this function,
+    and end the process. For other commands, Ctrl-C during the imports ends the process without a traceback.
 
     Args:
         name: `__name__` of the environment file.
         file: `__file__` of the environment file.
-        needs: A package of the extra `atropos`.
+        needs: A package of the extra `atropos`, to check whether the extra is installed.
 
     Raises:
         ImportError: The package is missing.

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def _problems(options: argparse.Namespace, folder: Path) -> int:
     """Write a file of problems and its card, or resume an unfinished file; print a row for each task.
 
-    Returns 1 if the whole file has no rows, else 0. Raises ConfigError for a wrong option, and if the unfinished file
-    has other settings.
+    Returns 1 if a file without `--shard` has no rows, else 0. Raises ConfigError for a wrong option, and if the
+    unfinished file has other settings.
     """
     from ..data.problems import FileOptions, RowPlan, write_problems  # imported here because `-h` does not need them
     from ..data.tables import check_output
@@ -115,7 +115,7 @@ def _add_options(parser: CommandParser) -> None:
 
 
 def _without_effect_on_rows(settings: ReasoningSettings) -> set[str]:
-    """Return {"env.task_sampling"} for adaptive sampling, which needs scores; otherwise an empty set."""
+    """Return the settings that do not change the file: env.task_sampling if adaptive, which would need scores."""
     return {"env.task_sampling"} if settings.task_sampling == "adaptive" else set()
 
 

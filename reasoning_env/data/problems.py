@@ -6,8 +6,8 @@ gives no row if its question is too long, or already in the file or the evaluati
 failed draws, a level ends early (see `problems/giving_up.py`).
 
 Several machines can each make a part (shard) of a file. All parts together have the rows of the whole file. Parts share
-a task only if there are more parts than tasks. Each part then generates all draws of the task, and a hash decides which
-part keeps a question.
+a task only if there are more parts than tasks. Parts that share a task each generate all draws of the task, and a hash
+decides which of these parts keeps a question.
 """
 
 from __future__ import annotations
@@ -431,7 +431,7 @@ def _read_row(earlier: EarlierRows, row: Mapping[str, Any]) -> None:
 async def _append_evaluation_rows(
     session: Session[Problem], wanted: RowPlan, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
-    """Append the wanted part of the evaluation set to `rows`. Return {}, because no progress is stored."""
+    """Append the wanted part of the evaluation set to `rows`. Return {}: evaluation rows have no progress."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)

@@ -47,7 +47,7 @@ class RowFiles:
     """Files of rows.
 
     `columns` maps `reference`, `completion` or `completions` to another program's column, or to a path such as
-    `response.body.choices.0.message`. Output rows have both columns.
+    `response.body.choices.0.message`. Output rows also keep the original column.
     """
 
     paths: Sequence[Path]

@@ -4,8 +4,8 @@
 that created a dump appends to it, so any number of processes may share a folder.
 
 **Lines.** A line is ASCII. Other characters are escaped, so no model output can end a line early or break the
-encoding, and a lone surrogate is read back unchanged. The exception: JSON combines a high surrogate followed by a low
-surrogate into the character that the pair encodes.
+encoding, and a lone surrogate is read back unchanged. A high surrogate followed by a low surrogate is read back as the
+character that the pair encodes.
 
 **Torn lines.** A complete line ends in a newline. If a process is killed while it writes, or the power fails, the last
 line of a file may be torn: it has no newline, or has NUL bytes. A reader skips a torn last line with a warning. A
@@ -237,7 +237,7 @@ class DumpedGroup:
     - `thinking_formats`: names of the thinking formats that were removed before answers were read.
     - `library_answer`: reasoning-gym's own answer, only if `expected_answer` corrects it.
     - `key`: identifies the group in a file of `process` or of an evaluation.
-    - `time` (seconds since 1970) and `step` (of the trainer): in dumps, when the group was queued.
+    - `time` (seconds since 1970) and `step` (of the trainer): in dumps, when the dump's writer got the group.
     """
 
     item_id: Name

@@ -39,7 +39,7 @@ OnDamage = Callable[[DumpFormatError], None]
 class SeenGroups:
     """Recognizes groups that were read before, so that copies count once.
 
-    Groups with a `key` are compared within a file, groups of dumps across files, because dumps may be copied.
+    Groups with a `key` are compared within a file. Groups of dumps are compared across files, as dumps may be copied.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | Non
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
     """Return the folder `path`, or the folder's subfolders if no file in the folder has one of the suffixes `ends`.
 
-    Subfolders are sorted by name. The file `besides` does not count. Raises OSError if the folder cannot be read.
+    This ignores the file `besides`. Subfolders are sorted by name. Raises OSError if the folder cannot be read.
     """
     if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
         return [path]

@@ -1,7 +1,7 @@
 """Compare two evaluations problem by problem: for each task, the change of the mean score with a paired test.
 
 Two problems are a pair if their references are equal, apart from the library's release. A reference contains a hash of
-the question. So evaluations of different releases are compared on the questions that both releases have.
+the question. So evaluations with different releases are compared on the questions that both releases have.
 """
 
 from __future__ import annotations
@@ -273,8 +273,8 @@ def paired_test(changes: Sequence[float], weights: Sequence[float]) -> PairedTes
     There is at least one change, in any order. All changes are in [-1, 1], and the weights sum up to 1.
 
     The test flips the signs of subsets of the changes: of all subsets, or of random ones if there are more than
-    `_MAX_EXACT_CHANGES` changes. p is twice the share of flips that leave the mean on its side of 0, and at least as
-    far from 0.
+    `_MAX_EXACT_CHANGES` changes. p is twice the share of flips after which the mean has the same sign as
+    before, and is at least as far from 0.
 
     The interval contains each v for which the test, applied to the changes minus v, does not reject the null
     hypothesis. With fewer than six changes, the interval is [-1, 1]. If all changes are equal, the interval is that of

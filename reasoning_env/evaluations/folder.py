@@ -68,14 +68,15 @@ class MadeWith(TypedDict):
 
 
 class PublishedMeans(TypedDict):
-    """Mean scores of a published model over the evaluated tasks; None if there is no score to average."""
+    """Mean scores of a published model over the evaluated tasks."""
 
     short: Name
     """A short name of the model."""
     overall: Number
     """Mean score over all tasks."""
     comparable: Number | None
-    """Mean score over the tasks whose questions and scoring have not changed since the published runs."""
+    """Mean score over the tasks whose questions and scoring have not changed since the published runs; null if no such
+    task was evaluated."""
     categories: dict[Name, Number | None]
     tasks: dict[Name, Number]
 
@@ -225,7 +226,7 @@ def open_folder(
 def _resume_newest(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
     """Open the newest unfinished folder with the same identity. Skip folders that another process writes to.
 
-    If none is left, log the newest unfinished folder of the model, and return None.
+    If there is none, log how the model's newest unfinished evaluation differs from this one, and return None.
     """
     others: list[str] = []
     for path, found in _unfinished(root):

@@ -102,8 +102,8 @@ def choose_sampling(
 
     `token_limit` (default: the setting `max_token_length`) limits prompt and completion together.
 
-    If the user or a preset limits the completion, `token_limit` is ignored. The servers' `contexts`, and a
-    `max_token_length` that the user set, then limit prompt and completion together.
+    If the user or a preset limits the completion, `token_limit` is ignored. In that case, the servers' context lengths
+    (`contexts`; None if unknown), and a `max_token_length` that the user set, limit prompt and completion together.
     """
     own = session.settings
     sampling = Sampling(

@@ -98,7 +98,7 @@ def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -
 
 
 def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
-    """Return each published model's mean scores over the evaluated `tasks`, and over groups of these tasks.
+    """Return each published model's mean scores: over the evaluated `tasks`, the comparable ones, and each category.
 
     The model with the highest mean over `preset.comparable` comes first. The means of a model ignore tasks for which
     the model has no result.

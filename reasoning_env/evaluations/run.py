@@ -1,4 +1,4 @@
-"""One evaluation: complete and judge each problem of the set, save each result, and summarise the results."""
+"""One evaluation: request and judge completions of each problem, save each result, and summarise the results."""
 
 from __future__ import annotations
 

@@ -276,8 +276,8 @@ def bootstrap_interval(
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
     """Return the 95 % interval of the average of several means in [0, 1], given each mean's own 95 % interval.
 
-    The interval is a bootstrap over the means, but at least as wide as the given intervals imply for independent means,
-    because a few means may be nearly equal by chance.
+    The interval is a bootstrap over the means. A few means may be nearly equal by chance. So the interval is at least
+    as wide as the given intervals imply for independent means.
     """
     if len(means) == 1:
         return Interval(*intervals[0])

@@ -16,12 +16,12 @@ RATE_REPLIES = 10
 class AdaptiveLimit:
     """Limits requests to the rate that a server accepts.
 
-    After the first refusal, each window of time has a quota of requests. A refusal pauses all requests for a window,
-    and sets the quota to the number of requests accepted earlier in the same window. A window without refusals raises
-    the quota.
+    After the first refusal, each window of time has a quota of requests. A refusal ends the current window, pauses all
+    requests for the length of a window, and sets the quota to the number of requests accepted in the ended window. A
+    window without refusals raises the quota.
 
     A window is as long as the wait that the server asks for. If the server asks for none, a window is a quarter of the
-    time since the last accepted request, from FIRST_PAUSE_S to LONGEST_PAUSE_S.
+    time since the last accepted request, but at least FIRST_PAUSE_S and at most LONGEST_PAUSE_S.
 
     `sent` is the number of requests sent so far.
     """
@@ -48,7 +48,7 @@ class AdaptiveLimit:
         self._began_s = clock()
         self._replies = 0
         self._last_taken_s = clock()
-        """Time of the last refusal that followed an accepted request."""
+        """Time of the last refusal in a window with an accepted request. `refused` uses it for the window's length."""
 
     async def wait(self) -> float:
         """Wait until a request may be sent. Return the current time, which `refused` needs as `sent_s`."""
@@ -72,7 +72,7 @@ class AdaptiveLimit:
         """Lower the quota, because the server refused the request sent at `sent_s`.
 
         `wait_s` is the wait in seconds that the server asks for. If `is_limit` is False, because the server was
-        unavailable, `wait_s` only delays the next window.
+        unavailable, `wait_s` delays the next window, but does not set the window's length.
         """
         now_s = self._clock()
         if sent_s <= self._refused_s:  # the last refusal has already lowered the quota

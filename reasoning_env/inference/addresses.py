@@ -52,7 +52,7 @@ ServerT = TypeVar("ServerT", bound=BaseModel)
 PATIENCE_S = 30.0
 """Default number of seconds to wait for a server at startup."""
 AWAY_LIMIT_S = 600.0
-"""`process` and `evaluate` wait at least this long for a server that worked before: a restart takes minutes."""
+"""`process` and `evaluate` retry for at least this many seconds if a server is lost: a restart takes minutes."""
 PROBE_S = 30.0
 """Time limit in seconds for a test request, and for the list of models."""
 HEALTH_S = 2.0

@@ -23,7 +23,7 @@ from ..runtime.retries import OutageLog
 from ..runtime.text import describe_connection, printable
 
 CONNECTION_ERRORS = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
-"""Names of connection errors of HTTP clients that are not OSErrors. This module does not import the clients."""
+"""Names of HTTP clients' connection errors that are no OSErrors. This module does not import the clients."""
 LONGEST_WAIT_S = 3600.0
 """Longer pauses that a server asks for are cut to this many seconds. A header could name the year 9999."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
@@ -150,7 +150,7 @@ def message_of(error: object) -> str:
 
 
 def names_of_error(error: object) -> list[str]:
-    """Return the code, type and status of an error in a reply. An error that is a string is returned unchanged."""
+    """Return the code, type and status of an error in a reply. If the error is a string, return [error]."""
     if isinstance(error, str):
         return [error]
     return [str(value) for name in ("code", "type", "status") if (value := _field(error, name)) is not None]
@@ -401,7 +401,7 @@ class Timeouts:
     """Time limits of a request for completions, in seconds.
 
     - `reply_s`: one attempt; None for no limit.
-    - `outage_s`: how long all requests may fail, or all servers may be unhealthy; infinite for no limit.
+    - `outage_s`: give up when all requests have failed for this long; infinite for no limit.
     - `away_s`: replaces a shorter `outage_s` while no server answers at all, because servers may be restarting.
     - `tries`: the maximum number of attempts. If set, `outage_s` has no effect, and attempts follow without pauses.
     """
@@ -418,11 +418,12 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     `history` already contains `failure`. The first rule that applies decides:
 
     1. A timeout while other requests succeeded: give up, because this prompt takes too long.
-    2. A refusal: give up. If no request ever succeeded and `limits.outage_s` is finite, a RefusedError ends the run.
+    2. A refusal: give up. If no request ever succeeded, a RefusedError ends the run, unless `limits.outage_s` is
+       infinite: then the user may replace the server.
     3. MAX_REQUEST_FAILURES failures while other requests succeeded: give up, because this prompt causes the failures.
-    4. `limits.tries` is set: give up after this many failures; before, retry at once.
+    4. `limits.tries` is set: give up after this many failures. Until then, retry immediately.
     5. All requests of the run have failed for `limits.outage_s`: give up. While no server answers, the limit is at
-       least `limits.away_s`. If the server says how long to wait, the limit is at least `limits.reply_s`.
+       least `limits.away_s`. If the server asks for a wait, the limit is at least `limits.reply_s` (None: infinite).
     6. Otherwise: retry after `history.pause_s`, or after the server's `retry_after_s`.
     """
     said = failure.description

@@ -205,7 +205,7 @@ class Refusals:
         return True
 
     def _learn_parameters(self, message: str, sent: Mapping[str, object]) -> bool:
-        """Omit the next parameter that the error names or, at the end, all of them. Return False if no try is left."""
+        """Omit the next parameter that the error names; in the last try, all that it names. Return False after that."""
         if not self._left_out.isdisjoint(sent):
             return True  # the request was sent before the last change
         # Leave out numbers and identifiers, which differ between two errors of the same kind.

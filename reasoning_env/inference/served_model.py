@@ -1,6 +1,6 @@
 """A model on one or several servers, for training and evaluation.
 
-Begin with `ServedModel.complete`: it selects a server, sends the request, converts the reply to rollouts, and retries
+Read `ServedModel.complete` first: it selects a server, sends the request, converts the reply to rollouts, and retries
 failed requests (`PatientRequests`). `failures.decide` decides about retries.
 """
 
@@ -165,7 +165,7 @@ class ServedModel:
     """Returns completions of one model. The end of `async with` closes the connections to the servers.
 
     Args:
-        completers: Function that returns the servers. Called for each request, so a replaced server is used at once.
+        completers: Function that returns the servers. Called for each request, so a new server is used at once.
         layout: The chat format, which builds prompts and tokenizes texts.
         options: The options of every request.
         timeouts: Function that returns the time limits of requests. Called for each request.

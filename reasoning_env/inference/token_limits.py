@@ -25,7 +25,7 @@ _NUMBER = re.compile(
 _HTTP_STATUS = frozenset({400, 413, 422})
 """Numbers in a message that are the HTTP status, not a number of tokens."""
 LEAST_TOKENS = 16
-"""Smaller numbers in an error message are not token limits, but for example versions."""
+"""Smaller numbers in an error message are not token limits. They may be versions, for example."""
 _NAMES_LIMIT = re.compile(r"max(imum)?[\s_-]*((new|output|completion)[\s_-]*)?tokens?\b", re.IGNORECASE)
 _SPEAKS_OF_COMPLETION = re.compile(r"\b(completion|output|generated|generation|new[\s_-]tokens)\b", re.IGNORECASE)
 _SPEAKS_OF_PROMPT = re.compile(r"prompt|input|messages|context", re.IGNORECASE)
@@ -141,7 +141,7 @@ def _from_single_limit(message: str, sent: int, others: list[int], prompt_tokens
 
 
 def _from_wording(message: str, sent: int, others: list[int]) -> AllowedTokens | None:
-    """Return the limit: N for `at least N`, `sent` - 1 for `less than SENT`, half of `sent` for `too large`."""
+    """Return the next limit to try: N for `at least N`, `sent` - 1 for `less than SENT`, `sent` / 2 for `too large`."""
     if others and _TOO_SMALL.search(message):
         return AllowedTokens(others[0])
     if not names_limit(message) or sent < 2 * LEAST_TOKENS:

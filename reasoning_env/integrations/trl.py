@@ -12,8 +12,8 @@ Without a GPU, GRPOConfig needs use_cpu=True. `gym.reward` works in an `RLOOTrai
 For GDPO, use `gym.rewards()` instead of `gym.reward`: one reward function for each part of the score.
 
 The first rank generates the rows and sends them to the other ranks. Each rank judges its own completions. The first
-rank updates the sampler with the verdicts of all ranks. After an infrastructure error the reward is None, and TRL
-excludes this completion from the group.
+rank updates the sampling of tasks and levels with the verdicts of all ranks. After an infrastructure error the reward
+is None, and TRL excludes this completion from the group.
 
 To judge the completions of your own data set with any score function:
 
@@ -97,9 +97,10 @@ class TrlEnvironment:
         return _scores(await self._judge(completions, reference, completion_ids, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
-        """Return three reward functions, one for each part of the score. Each batch is judged once.
+        """Return three reward functions, for the parts `format`, `answer` and `length` of the score.
 
-        Use them instead of `reward` for GDPO, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
+        For GDPO, use them instead of `reward`, with `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`.
+        Each batch is judged once.
         """
         return [self._reward_of(part) for part in ("format", "answer", "length")]
 
@@ -151,7 +152,7 @@ class TrlEnvironment:
         return verdicts
 
     def callback(self) -> TrainerCallback:
-        """Return the callback that checks the trainer's arguments, saves the stream's state and logs metrics."""
+        """Return the callback that checks the trainer's arguments, saves the stream of problems, and logs metrics."""
         return _StreamCallback(self)
 
     def draw(self) -> dict[str, object]:

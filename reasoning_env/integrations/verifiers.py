@@ -45,7 +45,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
     def __init__(self, data: ReasoningGymData, config: vf.TaskConfig | None = None) -> None:
         super().__init__(data, config)
         self._verdicts: dict[str, Verdict] = {}
-        """Verdicts of `parts`, by trace id, until `judged` uses them."""
+        """Verdicts that the method `parts` made, by trace id, until `judged` uses them."""
 
     @property
     def key(self) -> str:
@@ -97,7 +97,7 @@ class ReasoningGymConfig(vf.TasksetConfig):
     - `evaluation`: use the fixed evaluation set instead of endless training problems
     - `preset`: `rg-easy` or `rg-hard`, the set of a published evaluation
     - `num_eval_samples_per_task`: number of problems per task in an evaluation
-    - `system_message`: replaces the system prompt; "" omits the prompt
+    - `system_message`: replaces the system prompt; "" omits the system prompt
     - `task_modules`: modules with your own tasks, separated by commas
     - `checkout`: the folder of a clone of reasoning-gym, to use instead of the installed package
     - `settings`: more settings of `Bridge`, such as `{"rewards": "plain"}`

@@ -151,7 +151,7 @@ class Replacement:
 
 
 def chosen_option(entry: Entry) -> str:
-    """Return the right answer in lower case. For a board with one empty cell, return what to fill in."""
+    """Return the right option: the right answer in lower case, or the value that fills a board's only empty cell."""
     return choice(str(entry["question"]), str(entry["answer"]))
 
 

@@ -33,7 +33,7 @@ class ExpressionError(ValueError):
 def parse_expression(text: str, max_parts: int) -> ast.expr:
     """Return the syntax tree of an expression. Constants are strings of digits, so that no number is rounded.
 
-    Raises ExpressionError, also for more than `max_parts` numbers, names and signs.
+    Raises ExpressionError for any other text, and for more than `max_parts` numbers, names and signs.
     """
     text = text.strip()
     if not EXPRESSION.fullmatch(text):

@@ -66,9 +66,10 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Return True if `answer` follows from the premises, and not just because single premises prove its parts.
+    """Return True if `answer` follows from the premises, but only from several of them together.
 
-    Return False for `P ∧ Q` from the premises P and Q. Raises ValueError if `answer` is not a formula.
+    Return False if single premises prove the parts of `answer`, as for `P ∧ Q` from the premises P and Q. Raises
+    ValueError if `answer` is not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)

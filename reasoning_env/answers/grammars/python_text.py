@@ -196,7 +196,7 @@ class Calculation:
 
 
 def _size(sign: Callable[..., Any], left: Any, right: Any) -> int:
-    """Estimate how many bits a power or shift has, or how many items a repeated list or string; otherwise return 0."""
+    """Estimate the bits of a power or shift, or the items of a repeated list or string; return 0 for anything else."""
     if sign is operator.mul:
         items, times = (left, right) if isinstance(left, str | list | tuple) else (right, left)
         return len(items) * _whole(times) if isinstance(items, str | list | tuple) else 0

@@ -19,13 +19,13 @@ from ..run_api import RunApiSession
 
 
 class Mode:
-    """Behaviour that depends on the command. The defaults are for commands that a user waits for."""
+    """Behaviour that depends on the command. The defaults, which subclasses override, suit interactive commands."""
 
     name: str
     packs_lists = False
     """Whether packed groups have lists of tokens, as user code expects, instead of the rollouts' arrays."""
     away_s: float | None = None
-    """Minimum for `outage_s`, in seconds, while servers are unreachable or busy; None for no minimum."""
+    """While servers are unreachable or busy, `outage_s` is at least this many seconds; None for no minimum."""
     steps: Range = BASE_RANGES["total_steps"]  # the values of `total_steps` that the command accepts
     has_trainer = False
     """Whether a trainer gets the groups. If so, a problem is in flight until its group is delivered."""

@@ -1,7 +1,8 @@
 """The command `serve`: a loop like BaseEnv's, without the five seconds of sleep at the start.
 
 The loop calls BaseEnv's hooks (`get_status`, `env_step_checks`, `add_train_workers`), which a subclass can override.
-`worker_timeout` limits each request for completions. BaseEnv's loop limits a whole group, and loses its problem.
+`worker_timeout` limits each request for completions. In BaseEnv's loop, it limits a whole group, and a timeout loses
+the group's problem.
 """
 
 from __future__ import annotations

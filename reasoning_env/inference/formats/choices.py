@@ -258,7 +258,8 @@ class StopText:
     """Tracks whether a server keeps the stop string at the end of completions.
 
     The stop string is the closing answer tag, without which an answer does not count. Requests ask the server to keep
-    it. If a server removes it anyway, later requests omit it, and this class cuts off completions after the tag.
+    the tag. If a server removes the tag anyway, later requests have no stop string, and this class cuts off each
+    completion after the tag.
     """
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ NO_FILTERS: Mapping[str, object] = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""Parameters that switch off filters in a model's generation_config.json, because log-probabilities ignore filters."""
+"""Parameters that switch off the filters in a model's generation_config.json: log-probabilities do not reflect them."""
 
 
 @dataclass(frozen=True)
