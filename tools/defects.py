@@ -272,13 +272,13 @@ This page lists the {len(lines)} known defects of reasoning-gym {runs.library}, 
 tasks (not counting `composite`), and the fix that strict rewards apply to each defect.
 
 - **Defect**: a name such as `copy_paid` is a finding of [the audit](../reasoning_audit/README.md#findings). Some
-  findings show the mean score of the same answer to many problems. For each finding, `docs/defects.json` has a command
-  that reproduces it.
+  findings show the mean score that one answer earns on many problems. For each finding, `docs/defects.json` has a
+  command that reproduces it.
 - **Seed**: `reasoning_gym.create_dataset(task, seed=SEED, size=1)[0]` makes the problem.
-- **Answer**: the first {SHOWN} characters of an answer that shows the defect.
+- **Answer**: the first {SHOWN} characters of an answer that shows the defect. The answer after "not" is right.
 - **Fix**: a word that the [table of fixes](#fixes) explains.
 
-We reported these defects to reasoning-gym, where the issues are open: {reported}.
+We reported some of these defects to reasoning-gym, where the issues are open: {reported}.
 
 | task | defect | seed: answer | fix |
 | --- | --- | --- | --- |
@@ -293,11 +293,11 @@ We reported these defects to reasoning-gym, where the issues are open: {reported
 
 ## Write this page again
 
-The audits use the library's default parameters, and `env: {{scoring_deadline_s: 1}}` in a file of `--config`. If you
-changed only a task's declaration, run only `python -m tools.defects`.
+If you changed only a task's declaration, run only `python -m tools.defects`. Otherwise, run these commands, where
+`FILE` contains `env: {{scoring_deadline_s: 1}}`:
 
-- `audit --rewards library --levels defaults --items 3 --output library.json`
-- `audit --levels defaults --output strict.json`
+- `audit --rewards library --levels defaults --items 3 --config FILE --output library.json`
+- `audit --levels defaults --config FILE --output strict.json`
 - `python -m tools.defects library.json strict.json`
 """
 

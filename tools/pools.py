@@ -8,7 +8,8 @@ different questions.
 The estimate is Chao's (1984): if `d` different questions occurred, `f1` of them once and `f2` twice, there are about
 d + f1 (f1 - 1) / (2 (f2 + 1)). This is a lower bound if some questions are more likely than others.
 
-Prints `questions` for the declarations in `reasoning_env/tasks/`. A task with MANY_QUESTIONS everywhere has no line.
+Prints `question_counts` for the declarations in `reasoning_env/tasks/`. A task with MANY_QUESTIONS everywhere has no
+line.
 """
 
 from __future__ import annotations

@@ -327,7 +327,7 @@ STRING_SPLITTING = Task(
         ),
     ),
     rejected=(
-        wrong("the library stops too early if applying a rule means all possible conversions", _stops_at_rule_limit),
+        wrong("if one use of a rule makes all possible conversions, the library stops too early", _stops_at_rule_limit),
     ),
     clarification=added(
         "the question does not say whether an application of a rule is one conversion or all possible conversions",
