@@ -78,8 +78,8 @@ class Display:
         rollouts = self._rollouts
         sequences = sum(len(group.scores) for group in received)
         return (
-            f"{len(self._trainer.batches)} batches with {sequences} sequences reached the trainer, and every one passed"
-            f" its checks; their mean score is {mean_score(received):.2f}.\n"
+            f"The trainer received {len(self._trainer.batches)} valid batches with {sequences} sequences in total."
+            f" The mean score is {mean_score(received):.2f}.\n"
             f"The environment scored {rollouts.groups} groups from {len(rollouts.tasks)} tasks, mean"
             f" {rollouts.mean_score:.2f}. It sent {rollouts.sent} groups. The other {rollouts.unsent} have equal scores"
             f" ({rollouts.all_right} all right, {rollouts.all_wrong} all wrong, {rollouts.all_equal} other).\n"

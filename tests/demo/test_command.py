@@ -77,8 +77,8 @@ def test_demo_command_sends_batches_to_the_trainer(start: StartDemo, tmp_path: P
     status, out = demo.end(), demo.stdout
     assert (status, re.findall(r"batch (\d)/2: 32 sequences in 4 groups", out)) == (0, ["1", "2"]), demo.stderr
     assert "It can only guess the answers of maze." in out
-    assert "2 batches with 64 sequences reached the trainer, and every one passed its checks" in out
-    files = re.findall(r"^  (/.*\.jsonl)  \(\d+ groups\)$", out, re.MULTILINE)
+    assert "The trainer received 2 valid batches with 64 sequences in total." in out
+    files = re.findall(r"^  (/.*\.jsonl)  \(groups: \d+\)$", out, re.MULTILINE)
     page = tmp_path / "dumps" / "report.html"
     assert f"Wrote {page} with " in out.splitlines()[-1]
     assert sorted([*files, str(page)]) == sorted(map(str, page.parent.iterdir()))
