@@ -223,7 +223,7 @@ class ContractCheck:
             [verdict] = await self.pools.first.score(problem, [text])
             signs = [sign.value for sign in EXECUTED if (verdict.own_parts or {}).get(sign)]
             if signs:
-                detail = f"the verifier executed the answer ({name}: {', '.join(signs)})"
+                detail = f"the verifier executed the answer (its code accesses {name}; seen: {', '.join(signs)})"
                 found.append(self.reporter.finding(Defect.TEXT_EXECUTED, detail, problem, text, verdict.score))
                 break
         for name, text in ATTACKS.items():

@@ -45,8 +45,8 @@ def add_options(parser: CommandParser) -> None:
         type=_levels,
         default=DEFAULT_LEVELS,
         metavar="LEVEL,LEVEL",
-        help=f"levels to audit, from 0 to 1; {DEFAULTS} stands for reasoning-gym's default parameters (default: "
-        f"{level_names(DEFAULT_LEVELS)})",
+        help=f"difficulty levels to audit, from 0 to 1; {DEFAULTS} stands for reasoning-gym's default parameters "
+        f"(default: {level_names(DEFAULT_LEVELS)})",
     )
     factors = [str(factor) for factor, _ in ROUNDS]
     help_text = (

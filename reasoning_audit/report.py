@@ -16,7 +16,7 @@ from reasoning_env.runtime.terminal import print_table
 from reasoning_env.runtime.text import pluralize, printable
 from reasoning_env.storage.values import Count, Name, Share
 
-from .findings import Finding, count_by_severity, sort_by_severity
+from .findings import Defect, Finding, count_by_severity, sort_by_severity
 from .options import level_name
 from .probes import Probe, is_shortcut
 from .scores import TaskAudit, place
@@ -192,6 +192,10 @@ def _row(audit: AuditedTask) -> Mapping[str, str]:
     }
 
 
+OTHER_SCORES = {Defect.CALLS_DIFFER: "second call", Defect.PROCESSES_DIFFER: "second process"}
+"""What `Finding.expected` is for these defects. For other defects, it is the score of the right answer."""
+
+
 def _print_finding(finding: Finding) -> None:
     print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {printable(finding.detail)}")
     if finding.reference:
@@ -199,7 +203,8 @@ def _print_finding(finding: Finding) -> None:
     if finding.answer or finding.score is not None:
         print(f"  answer    {printable(finding.answer)}")
     if finding.score is not None:
-        compared = "" if finding.expected is None else f" (compare with {finding.expected:g})"
+        other = OTHER_SCORES.get(finding.defect, "right answer")
+        compared = "" if finding.expected is None else f" ({other}: {finding.expected:g})"
         print(f"  score     {finding.score:g}{compared}")
     if finding.command:
         print(f"  again     {printable(finding.command)}")

@@ -93,7 +93,7 @@ def audit_rows(options: argparse.Namespace) -> Report:
         fault = f"no row of {options.rows} could be audited; the first error: {cause}"
         raise WorkerError(fault, remedy="correct the score function or the rows")
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())
-    scores = f"the scores of {options.score} on {len(problems)} rows, with completions of the form {str(form)!r}"
+    scores = f"the scores of {options.score} on {len(problems)} rows; the audit wrote each answer as {str(form)!r}"
     return make_report([audit], merge(findings), nothing, scores=scores, seed=options.seed)
 
 

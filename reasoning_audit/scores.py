@@ -164,7 +164,7 @@ class TaskAudit:
                 faults[Probe.ORACLE] = f"right answers earn only {oracle:.2f} on average"
             if oracle < perturbed:
                 faults[Probe.PERTURBED] = (
-                    f"right answers earn {oracle:.2f} on average, but {perturbed:.2f} after a change"
+                    f"right answers earn {oracle:.2f} on average, but {perturbed:.2f} with one character changed"
                 )
         return faults
 

@@ -291,8 +291,12 @@ class Session(Generic[T]):
         check_subject(subject)
         texts = read_completions(completions)
         if isinstance(subject, Mapping) is not self._scores_rows:
-            judged = "a row" if self._scores_rows else "a problem or a problem's reference"
-            raise ConfigError(f"must be {judged} in this session", setting="subject", got=short(subject))
+            needed = (
+                "a row, because this session has a score function"
+                if self._scores_rows
+                else "a problem or a problem's reference, because this session has tasks"
+            )
+            raise ConfigError(f"must be {needed}", setting="subject", got=short(subject))
         if isinstance(subject, Mapping):
             return await self._judge_row(subject, texts)
         problem = await self.remake(subject) if isinstance(subject, str) else subject
@@ -482,7 +486,8 @@ class Session(Generic[T]):
     def _require(self, value: U | None) -> U:
         if value is None:
             has_no_tasks = self._scores_rows and self._library is not None
-            raise RuntimeError("this session has a score function, not tasks" if has_no_tasks else "call start() first")
+            cause = "a session with a score function has no tasks; create a session without `score`"
+            raise RuntimeError(cause if has_no_tasks else "call start() first")
         return value
 
     @property

@@ -152,7 +152,9 @@ def test_judging_none_or_a_number_raises(bridge: Bridge, problem: Any) -> None:
 
 
 def test_bridge_without_a_score_function_raises_if_given_a_row(bridge: Bridge) -> None:
-    with pytest.raises(ConfigError, match="subject: must be a problem or a problem's reference in this session; got "):
+    with pytest.raises(
+        ConfigError, match="subject: must be a problem or a problem's reference, because this session has tasks; got "
+    ):
         bridge.judge({"question": "?"}, [WRONG])
 
 

@@ -302,7 +302,7 @@ async def test_broken_user_task_raises_a_one_line_error(task: str, other: Sessio
 async def test_user_verifier_that_reads_a_file_without_permission_raises(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.fork_servers.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
-    with pytest.raises(ConfigError, match=r"in the sandbox, .* answer .*; a verifier may read only its module"):
+    with pytest.raises(ConfigError, match=r"in the sandbox, .* answer .*; a verifier can read only its module"):
         await check_own_tasks(["outside"], {}, other.pool)
 
 

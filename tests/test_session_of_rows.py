@@ -209,9 +209,9 @@ async def test_completions_that_crash_a_score_function_do_not_affect_other_score
 @pytest.mark.parametrize(
     ("completion", "error"),
     [
-        ("fork", "Operation not permitted; a verifier may start no process"),
-        ("start a program", "Operation not permitted.*; a verifier may start no process"),
-        ("start a thread", "can't start new thread; a verifier may start threads only with --threads"),
+        ("fork", "Operation not permitted; a verifier cannot start processes"),
+        ("start a program", "Operation not permitted.*; a verifier cannot start processes"),
+        ("start a thread", "can't start new thread; a verifier can start threads only with --threads"),
     ],
 )
 @on_module_loop
@@ -252,7 +252,7 @@ async def test_score_function_cannot_read_files_that_it_was_not_granted(
     (tmp_path / "file").write_text("content")
     verdict = await verdict_on(session, "read", path=str(tmp_path / "file"))
     assert verdict.reason is Reason.VERIFIER_ERROR
-    assert "; a verifier may read only its module, Python's packages and --read paths" in str(verdict.error)
+    assert "; a verifier can read only its module, Python's packages and --read paths" in str(verdict.error)
     assert (await verdict_on(session, "variable", name="PATH")).score == 0.0
 
 
@@ -380,13 +380,13 @@ async def test_judge_server_returns_503_if_the_score_function_always_raises() ->
 
 @on_module_loop
 async def test_session_with_a_score_function_raises_if_given_a_problem_reference(session: Session[Problem]) -> None:
-    with pytest.raises(ConfigError, match="subject: must be a row in this session"):
+    with pytest.raises(ConfigError, match="subject: must be a row, because this session has a score function"):
         await session.judge("gcd:train:1", ["right"])
 
 
 @on_module_loop
 async def test_requesting_a_problem_raises_if_the_session_has_a_score_function(session: Session[Problem]) -> None:
-    with pytest.raises(RuntimeError, match="this session has a score function, not tasks"):
+    with pytest.raises(RuntimeError, match="a session with a score function has no tasks"):
         await session.next()
 
 
@@ -419,7 +419,7 @@ async def test_reward_route_accepts_a_row_in_the_label_field(client: TestClient[
 @on_module_loop
 async def test_judge_with_a_score_function_returns_400_for_a_problem_reference(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/rm", json={"label": "gcd:train:1", "response": "right"})
-    assert (reply.status, "must be a row in this session" in (await reply.json())["error"]) == (400, True)
+    assert (reply.status, "must be a row, because" in (await reply.json())["error"]) == (400, True)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from openai import AsyncOpenAI
 from transformers import AutoTokenizer
 
 from ..inference.addresses import find_format
-from ..inference.formats.reply_format import ReplyError, TokenCompletion
+from ..inference.formats import names_of_kind
+from ..inference.formats.reply_format import ReplyError, ReplyKind, TokenCompletion
 from ..inference.formats.tokens import TokenFormat
 from ..inference.server import RequestOptions, Server
 from ..records import Prompt
@@ -59,7 +60,9 @@ class MethodsForUsers(VLLMServer):  # type: ignore[misc]
         prompt = Prompt(({"role": "user", "content": text or ""},), text or "", tuple(tokens))
         found = self.server.format or await find_format(self.server, prompt, RequestOptions())
         if not isinstance(found, TokenFormat):
-            raise ReplyError("the server returns text without token ids")
+            raise ReplyError(
+                f"the server returns no token ids; use a server_type with token ids: {names_of_kind(ReplyKind.TOKENS)}"
+            )
         reply = await self.server.ask(found, prompt, parameters)
         completions = [one for one in reply.completions if isinstance(one, TokenCompletion)]
         ids = [list(map(int, one.tokens)) for one in completions]

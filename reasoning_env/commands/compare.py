@@ -50,8 +50,8 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
     print("""\
 BETTER, WORSE: number of problems on which SECOND scores higher or lower than FIRST
 FROM, TO: 95 % interval of the change
-P: p-value of the change, by a paired permutation test over the problems of the row. If P is below 0.05, the interval
-   excludes 0. Without any real difference, about 5 of 100 tasks have P below 0.05.""")
+P: p-value of the CHANGE in a row, by a paired permutation test over this row's problems. If P is below 0.05, the
+   interval excludes 0. Without any real difference, about 5 of 100 tasks have P below 0.05.""")
     return 0
 
 

@@ -105,7 +105,7 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--ray",
         metavar="ADDRESS",
-        help="address of a Ray cluster whose nodes score; `auto` finds this machine's cluster",
+        help="score on the nodes of the Ray cluster at this address; `auto` finds this machine's cluster",
     )
     parser.add_argument("--log-json", action="store_true", help="log each line as a JSON object")
     parser.add_argument(

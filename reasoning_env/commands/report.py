@@ -35,7 +35,7 @@ def _report(options: argparse.Namespace, folder: Path) -> int:
     data = collect(runs, program(), options.sample_mb)
     if not data["groups"]:
         causes = "".join(f"; {line}" for line in data["notes"][:3])
-        remedy = "pass folders of dumps or evaluations, or output of `process`"
+        remedy = "pass folders of dumps (data_dumps) or evaluations, or output of `process`"
         raise ConfigError(f"found no rollouts in {', '.join(map(str, paths))}{causes}", remedy=remedy)
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
@@ -55,8 +55,8 @@ def _add_options(parser: CommandParser) -> None:
         nargs="*",
         type=Path,
         metavar="PATH",
-        help="folders of dumps or evaluations, or files that the command `process` wrote; the page shows each path as "
-        "one run (default: data_dumps)",
+        help="folders of dumps (completions that a training wrote to data_dumps) or evaluations, or files that the "
+        "command `process` wrote; the page shows each path as one run (default: data_dumps)",
     )
     parser.add_argument(
         "-o", "--output", type=Path, default=DEFAULT_PAGE, metavar="FILE", help="file to write (default: %(default)s)"

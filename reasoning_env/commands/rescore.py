@@ -30,7 +30,8 @@ def _add_options(parser: CommandParser) -> None:
         nargs="+",
         type=Path,
         metavar="PATH",
-        help="files or folders: dumps, evaluations, output of `process`, or another program's rows",
+        help="files or folders: dumps of a training (data_dumps), evaluations, output of `process`, or another "
+        "program's rows",
     )
     parser.add_argument("--json", action="store_true", help="print the changes of scores as JSON")
     parser.add_argument(
@@ -44,8 +45,8 @@ def _add_options(parser: CommandParser) -> None:
         "--columns",
         metavar="COLUMNS",
         type=_read_columns,
-        help="for another program's rows, the columns with reference and completion: reference=NAME,completion=NAME; "
-        "NAME may be a path, such as choices.0.message",
+        help="for another program's rows, the columns with the problem's reference (the string that identifies the "
+        "problem) and the completion: reference=NAME,completion=NAME; NAME may be a path, such as choices.0.message",
     )
     add_selection_options(parser)
     add_config_option(parser)

@@ -221,7 +221,7 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
     reasons = {sample.task.name: _reason_left_out(sample.task) for sample in samples}
     for name, reason in reasons.items():
         if reason:
-            print(f"Excluded from training unless you name the task: {name} ({reason})")
+            print(f"Training excludes {name} unless you name it ({reason})")
     print("`tasks NAME` shows complete samples. `tasks NAME --prompt` shows the whole prompt that the model receives.")
 
 
@@ -254,7 +254,7 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
     head = f"=== {sample.task.name} ({sample.task.category})"
     reason = _reason_left_out(sample.task)
     if reason:
-        head = f"Excluded from training ({reason}) unless you name the task\n{head}"
+        head = f"Training excludes {sample.task.name} unless you name it ({reason})\n{head}"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
     prompt = session.messages(sample.outcome)

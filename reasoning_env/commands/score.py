@@ -58,7 +58,9 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="name of a task, or reference of a problem")
+    parser.add_argument(
+        "task", metavar="TASK", help="name of a task, or a problem's reference (TASK:..., from data or a dump)"
+    )
     parser.add_argument(
         "text",
         metavar="TEXT",

@@ -29,7 +29,8 @@ def _add_options(parser: CommandParser) -> None:
         type=_names_or_reference,
         metavar="NAME",
         help="show samples of these tasks: names, globs (`*_sorting`) or categories (`games`), separated by commas; "
-        "case does not matter. A problem's reference shows this problem. Without NAME: a table of all tasks",
+        "case does not matter. With a problem's reference (TASK:...), show this problem. Without NAME: a table of all "
+        "tasks",
     )
     parser.add_argument("--prompt", action="store_true", help="show the whole prompt that the model receives")
     parser.add_argument("--system_prompt", metavar="TEXT", help="with --prompt: use this system prompt")

@@ -137,7 +137,7 @@ def _check_replaceable(path: Path) -> None:
         if first and not all(f'"{column}": '.encode() in first for column in ("reference", "pass_rate", "group_size")):
             raise ConfigError(
                 f"{path} exists, but does not contain training rows",
-                remedy="move this file, or choose another file for the groups",
+                remedy="move this file, or change {env.data_path_to_save_groups}, because this file is named after it",
             )
 
 

@@ -79,8 +79,8 @@ def remarks_on(
     """
     if library.version != preset.library:
         yield (
-            f"reasoning-gym {library.version} is installed, but the list of tasks that changed since the published "
-            f"runs is only for version {preset.library}"
+            f"reasoning-gym {library.version} is installed, but only for version {preset.library} is it known which "
+            "tasks changed since the published runs"
         )
     if temperature not in (None, PUBLISHED_TEMPERATURE):
         yield f"temperature is {temperature:g}; the published runs used {PUBLISHED_TEMPERATURE:g}"

@@ -15,7 +15,7 @@ def score_lines(results: Results) -> list[str]:
         return []
     title = "evaluation" if results["step"] is None else f"evaluation at step {results['step']}"
     low, high = overall["mean_score_interval"]
-    lines = [f"{title}: mean score {overall['mean_score']:.3f} (95 %: {low:.2f} to {high:.2f})"]
+    lines = [f"{title}: mean score {overall['mean_score']:.3f} (95 % interval: {low:.2f} to {high:.2f})"]
     rows = {name: row["mean_score"] for name, row in sorted(results["categories"].items()) if "mean_score" in row}
     if len(rows) > 1:
         lines.append(f"{title}, by category: {', '.join(f'{name} {score:.3f}' for name, score in rows.items())}")

@@ -250,7 +250,7 @@ YOURS: scores of your model; as in the published runs, the library's verifier sc
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")
     if len(tasks) < len(results["tasks"]):
-        print(f"The {MAX_TASKS} tasks in which this model is furthest behind the best published model.")
+        print(f"The {MAX_TASKS} tasks in which your model is furthest behind the best published model.")
         print("The command `report` shows all tasks.")
 
 

@@ -447,5 +447,9 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     if failure.retry_after_s is not None:
         pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
     if history.outage_s + pause_s > limit_s:
-        return ServerError(f"a retry would exceed the limit of {limit_s:g} s for failing requests: {said}")
+        return ServerError(
+            f"no request has succeeded for {history.outage_s:.0f} s, and a retry would exceed the limit of "
+            f"{limit_s:g} s ({said})",
+            remedy=f"{failure.remedy}; or raise {{env.startup_timeout_s}}",
+        )
     return pause_s

@@ -116,8 +116,8 @@ class BodyReader:
         except TooManyValuesError:
             raise Refused(
                 413,
-                f"the body has more than {self._max_values} JSON values, the maximum with --max-texts "
-                f"{self._limits.max_texts}",
+                f"the body has more than {self._max_values} JSON values; send fewer completions in a request, or start "
+                f"the server with a larger --max-texts (now {self._limits.max_texts})",
             ) from None
         except ValueError as error:
             raise Refused(400, f"the body is not a valid request: {error}") from None

@@ -199,7 +199,7 @@ class JudgeServer:
         completions = [completion for completion in found if completion is not None]
         if len(completions) < len(found):
             number = found.index(None)
-            reason = f"query {number} lacks the last characters of prompt {number}, so the completion cannot be found"
+            reason = f"query {number} does not contain the end of prompt {number}, so the completion cannot be found"
             if not self._prompt_missed:  # OpenRLHF itself may not log the refusal
                 self._prompt_missed = True
                 logger.warning(

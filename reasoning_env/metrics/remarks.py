@@ -90,7 +90,7 @@ REMARKS: Mapping[str, Remark] = {
         "unless the answers look like an attack, raise `worker_memory_mb`",
     ),
     Reason.CRASH.value: Remark(
-        0.02, "ended the verifier", "the answers attack the verifier, or the verifier has a bug"
+        0.02, "ended the verifier's process", "the answers attack the verifier, or the verifier has a bug"
     ),
 }
 """The remarks, by outcome. Right, partial and wrong answers need none."""

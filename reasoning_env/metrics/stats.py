@@ -62,7 +62,12 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/timeouts", Kind.COUNT, "answers whose scoring exceeded the deadline", lambda pool: pool.stats.timeouts
     ),
-    Metric("workers/crashes", Kind.COUNT, "answers that crashed two workers", lambda pool: pool.stats.crashes),
+    Metric(
+        "workers/crashes",
+        Kind.COUNT,
+        "answers that ended a worker in both tries",
+        lambda pool: pool.stats.crashes,
+    ),
     Metric(
         "workers/protocol_faults", Kind.COUNT, "malformed replies from workers", lambda pool: pool.stats.protocol_faults
     ),
@@ -168,7 +173,7 @@ SAMPLER: Sequence[Metric[Mapping[str, TaskReport]]] = (
     Metric(
         "sampler_tasks/TASK/share",
         Kind.NOW,
-        "the task's share of the sampled problems",
+        "probability that the next problem is of this task",
         lambda tasks: {task: report.share for task, report in tasks.items()},
     ),
     Metric(

@@ -23,7 +23,7 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "train_groups/OUTCOME",
         Kind.SHARE,
-        "groups whose scores differ (`with_signal`), or are equal (`all_right`, `all_wrong`, `all_equal`)",
+        "groups whose scores differ (`with_signal`) or are equal (`all_right`, `all_wrong`, otherwise `all_equal`)",
         lambda sums: _shares(sums.groups, GroupOutcome, sums.groups.total()),
     ),
     Metric(
@@ -35,7 +35,7 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "answers/frame/NAME",
         Kind.SHARE,
-        "completions from whose answer this kind of formatting was removed",
+        "completions from whose answer the formatting NAME (such as `quotes`) was removed",
         lambda sums: _shares(sums.frames, sorted(sums.frames), sums.completions.total()),
     ),
     Metric("time/mean_generation_s", Kind.MEAN_MAX, "seconds to generate a problem", lambda sums: sums.generation_s),

@@ -162,7 +162,8 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
                 json.dumps(value)
             except (TypeError, ValueError, RecursionError) as error:
                 raise ConfigError(
-                    f"{task}.{name} may use only numbers, strings, lists and mappings ({error})", setting="task_params"
+                    f"{task}.{name} must consist of numbers, strings, lists and mappings ({error})",
+                    setting="task_params",
                 ) from error
         try:
             Reference.parse(str(Reference(task, Split.TRAIN, 0, None, "", hash_question(""), task_params)))
@@ -297,7 +298,8 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
     if unlike:
         logger.warning(
             "these tasks can make different problems from the same seed: %s; problem references and evaluation sets "
-            "are not reproducible; draw random numbers only from random.Random(self.seed + index)",
+            "are not reproducible; in the code of these tasks, draw random numbers only from random.Random(self.seed + "
+            "index)",
             ", ".join(unlike),
         )
 

@@ -131,7 +131,7 @@ class Reference:
         item = int(numbers[2] or 0)
         size = int(numbers[3] or 1)
         if item >= size:
-            raise InvalidReferenceError(text, f"a dataset of {size} items has no item {item}")
+            raise InvalidReferenceError(text, f"a dataset of {size} items has no item {item}: items count from 0")
         return cls(
             task=task,
             split=parsed_split,

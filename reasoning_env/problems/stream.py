@@ -229,8 +229,8 @@ class Exclusions:
             )
         if self._unfit[task] == 1:
             logger.warning(
-                "a problem of %s is replaced if prompt and expected answer together exceed the token limit; to train "
-                "on such problems, raise the limit (max_token_length)",
+                "replaced a problem of %s, because its prompt and expected answer together exceed the token limit "
+                "(max_token_length); to train on such problems, raise the limit; this is logged once per task",
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]

@@ -30,7 +30,7 @@ def add_selection_options(parser: argparse._ActionsContainer) -> None:
         "--keep",
         type=keep,
         metavar="WHICH",
-        help="training rows: best, correct, all, or pairs (right, wrong)",
+        help="write training rows: best, correct, all, pairs (right, wrong)",
     )
     parser.add_argument(
         "--pass-rate",

@@ -142,7 +142,7 @@ OF_ATROPOS: Mapping[str, AtroposSetting] = {
     "num_rollouts_per_group_for_logging": AtroposSetting("Rollouts per group in wandb's table; -1: all."),
     "min_batch_allocation": AtroposSetting("This environment's minimum share of each batch.", ["serve"]),
     "inference_weight": AtroposSetting(
-        "Weight by which a trainer's environments divide the concurrent requests.", ["serve"]
+        "This environment's weight when a trainer's environments share the concurrent requests.", ["serve"]
     ),
     "eval_handling": AtroposSetting(
         "Training during an evaluation: stopped (STOP_TRAIN, default), limited by `eval_limit_ratio` (LIMIT_TRAIN) or "

@@ -31,7 +31,7 @@ _EVALUATION_SET = "the evaluation set is generated, not downloaded"
 
 REMOVED: Mapping[str, Removed] = {
     "strict_rewards": Removed(
-        "set {rewards} to `strict` instead of `true`, or to `plain` instead of `false`",
+        "if it was `true`, set {rewards} to `strict`; if it was `false`, to `plain`",
         now=lambda value: {} if value is None else {"rewards": "strict" if value else "plain"},
     ),
     "max_answer_bytes": Removed("remove it; the limit is always 20,000 bytes, and longer answers score 0", 20_000),
@@ -54,7 +54,7 @@ REMOVED: Mapping[str, Removed] = {
     "exclude_gameable": Removed(
         "remove it; to train on tasks that are excluded by default, name them in {tasks}", True
     ),
-    "lenient_answers": Removed("remove it; formatting of answers counts only if {rewards} is `library`", True),
+    "lenient_answers": Removed("remove it; formatting of answers affects scores only if {rewards} is `library`", True),
     "eval_params": Removed(
         "to evaluate with the parameters of training, set {eval_level} to `training`",
         now=lambda value: {"eval_level": "training"} if value == "training" else {},

@@ -261,7 +261,9 @@ class CheckpointStore:
         self._saves.put(None)
         self._writer.join(timeout_s)
         if self._writer.is_alive():
-            logger.error("%s was not written within %.1f s; check the disk", self.folder, timeout_s)
+            logger.error(
+                "the last state could not be written to %s within %.1f s; check the disk", self.folder, timeout_s
+            )
         elif self._outage.duration_s:
             logger.error("the last state was not saved; the next run resumes from an earlier state in %s", self.folder)
         self.folder = None

@@ -73,7 +73,7 @@ KNIGHTS_KNAVES = Task(
     ),
     rejected=(
         easy(
-            "both people have the same role, as the word `and` in both claims or in neither suggests",
+            "the word `and` in both claims, or in neither, rightly suggests that both people have the same role",
             _solved_by_conjunctions,
             served=0.5,
         ),
@@ -121,7 +121,7 @@ LIST_FUNCTIONS = Task(
 )
 
 CONCLUDES = (
-    "from few or simple premises, no conclusion follows that needs several of them; large sets of premises are "
+    "few or simple premises give no conclusion that needs several premises; large sets of premises are "
     "contradictory; a problem with 10 variables takes 0.2 s to generate"
 )
 

@@ -108,7 +108,10 @@ class FrameLimits:
 
     def check(self, header_bytes: int, blob_bytes: int) -> None:
         if header_bytes > self.header or blob_bytes > self.blob:
-            raise FrameTooLargeError(f"a message of {header_bytes} + {blob_bytes} bytes is too large: {self}")
+            raise FrameTooLargeError(
+                f"a message with {header_bytes} bytes of header and {blob_bytes} bytes of data is too large; the "
+                f"limits are {self.header} and {self.blob} bytes"
+            )
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode

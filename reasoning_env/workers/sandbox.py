@@ -102,12 +102,12 @@ class Restrictions:
         match error:
             case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
                 return (
-                    "; a verifier may read only its module, Python's packages and --read paths, and may write no file"
+                    "; a verifier can read only its module, Python's packages and --read paths, and cannot write files"
                 )
             case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
-                return "; a verifier may start no process, open no socket and write no file"
+                return "; a verifier cannot start processes, open sockets or write files"
             case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
-                return "; a verifier may start threads only with --threads"
+                return "; a verifier can start threads only with --threads"
         return ""
 
 
@@ -281,7 +281,9 @@ def prepare(
         os.close(descriptor)
     of_all = _limits(memory_mb)
     if MOUNTS.exists() and b"hidepid=" in MOUNTS.read_bytes():
-        missing["private memory"] = "/proc is mounted with hidepid, which would hide workers from the main process"
+        missing["private memory"] = (
+            "/proc is mounted with hidepid, so this layer would hide workers from the main process"
+        )
     missing |= _try({**of_all, **layers})
     of_all = {name: apply for name, apply in of_all.items() if name not in missing}
     layers = {name: apply for name, apply in layers.items() if name not in missing}

@@ -121,8 +121,8 @@ def test_tasks_command_raises_with_install_advice_if_transformers_is_missing(
 @pytest.mark.parametrize(
     ("argv", "shown"),
     [
-        ([], "\nExcluded from training unless you name the task: generous (it pays everything)\n"),
-        (["generous"], "Excluded from training (it pays everything) unless you name the task\n=== generous (games)"),
+        ([], "\nTraining excludes generous unless you name it (it pays everything)\n"),
+        (["generous"], "Training excludes generous unless you name it (it pays everything)\n=== generous (games)"),
         (["generous", "--json"], '"left_out_of_training": "it pays everything"'),
     ],
 )
@@ -134,7 +134,7 @@ def test_tasks_command_says_that_a_task_is_left_out_of_training(
 
 
 def test_tasks_command_does_not_mark_a_task_as_excluded_if_training_includes_it(show: Show) -> None:
-    assert "Excluded from training" not in show() + show("exact")
+    assert "Training excludes" not in show() + show("exact")
     assert "left_out_of_training" not in show("exact", "--json")
 
 

@@ -13,14 +13,14 @@ def results(step: int, score: float, **categories: float) -> Any:
 
 def test_log_lines_contain_the_score_of_each_category() -> None:
     assert score_lines(results(50, 0.375, games=0.5, algebra=0.25)) == [
-        "evaluation at step 50: mean score 0.375 (95 %: 0.25 to 0.50)",
+        "evaluation at step 50: mean score 0.375 (95 % interval: 0.25 to 0.50)",
         "evaluation at step 50, by category: algebra 0.250, games 0.500",
     ]
 
 
 def test_score_log_has_no_category_line_if_there_is_only_one_category() -> None:
     assert score_lines(results(50, 0.375, games=0.375)) == [
-        "evaluation at step 50: mean score 0.375 (95 %: 0.25 to 0.50)"
+        "evaluation at step 50: mean score 0.375 (95 % interval: 0.25 to 0.50)"
     ]
 
 

@@ -110,7 +110,7 @@ async def test_evaluation_logs_its_scores(
     server.policy = spells_only
     await env.evaluate()
     told = [record.message for record in caplog.records if record.message.startswith("evaluation at step 20")]
-    assert told[0].startswith("evaluation at step 20: mean score 0.500 (95 %: ")
+    assert told[0].startswith("evaluation at step 20: mean score 0.500 (95 % interval: ")
     assert told[1].endswith(": algorithmic 1.000, arithmetic 0.000")
     assert len(told) == 2
 

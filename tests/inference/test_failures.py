@@ -145,7 +145,7 @@ def history(**fields: Any) -> History:
     [
         (ABSENT, history(), PATIENT, 0.5),
         (ABSENT, history(outage_s=59.5), PATIENT, 0.5),
-        (ABSENT, history(outage_s=59.6), PATIENT, "a retry would exceed the limit of 60 s for failing requests: gone"),
+        (ABSENT, history(outage_s=59.6), PATIENT, r"for 60 s, and a retry would exceed the limit of 60 s \(gone\); "),
         (ABSENT, history(outage_s=1e9), ENDLESS, 0.5),
         (ABSENT, history(**BESIDE, failures_beside_successes=MAX_REQUEST_FAILURES - 1), PATIENT, 0.5),
         (
@@ -160,7 +160,7 @@ def history(**fields: Any) -> History:
             ASKS_TO_WAIT,
             history(),
             Timeouts(reply_s=80.0, outage_s=60.0),
-            "a retry would exceed the limit of 80 s for failing requests: busy",
+            r"for 0 s, and a retry would exceed the limit of 80 s \(busy\); ",
         ),
         (TIMED_OUT, history(), PATIENT, 0.5),
         (ABSENT, history(failures=2), TESTING, 0.0),

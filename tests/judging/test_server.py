@@ -130,7 +130,7 @@ def test_completion_is_not_found_if_the_prompt_is_blank() -> None:
 async def test_server_returns_422_if_the_query_field_lacks_the_prompt(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
-    assert "query 0 lacks the last characters of prompt 0" in await error_of(reply)
+    assert "query 0 does not contain the end of prompt 0" in await error_of(reply)
 
 
 async def test_health_route_returns_503_if_no_verifier_is_alive() -> None:

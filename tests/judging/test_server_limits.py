@@ -250,8 +250,8 @@ async def test_unread_reply_times_out(judge: Judge, monkeypatch: pytest.MonkeyPa
             {"ref": REFERENCE, "texts": [""] * 4097},
             "'texts' has 4097 entries; the limit is 4096 (--max-texts)",
         ),
-        ("/score", {"ref": REFERENCE, "texts": [""] * 1_000_000}, "the maximum with --max-texts 4096"),
-        ("/score", {"ref": REFERENCE, "texts": [[]] * 1_000_000}, "the maximum with --max-texts 4096"),
+        ("/score", {"ref": REFERENCE, "texts": [""] * 1_000_000}, "a larger --max-texts (now 4096)"),
+        ("/score", {"ref": REFERENCE, "texts": [[]] * 1_000_000}, "a larger --max-texts (now 4096)"),
         (
             "/get_reward",
             {"query": ["a"] * 4097, "prompts": [""] * 4097, "labels": [REFERENCE] * 4097},

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from reasoning_audit.findings import Defect, Finding, Severity
 from reasoning_audit.probes import Probe
-from reasoning_audit.report import AuditOutcome, Report, encode_report, outcome_line, result_of
+from reasoning_audit.report import AuditOutcome, Report, encode_report, outcome_line, print_report, result_of
 from reasoning_audit.scores import TaskAudit
 
 from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
@@ -66,3 +66,15 @@ def test_audit_report_has_results_by_task(saved: Any) -> None:
     assert saved["failed"] == ["maze at 0.5"]
     assert [one["result"] for one in saved["audits"]] == ["passes", "FAILS", "not probed"]
     assert saved["audits"][2]["failures"] == list(EMPTY.failures)
+
+
+@pytest.mark.parametrize(
+    ("defect", "shown"),
+    [(Defect.COPY_PAID, "1 (right answer: 0.5)"), (Defect.CALLS_DIFFER, "1 (second call: 0.5)")],
+)
+def test_printed_finding_names_the_score_to_compare_with(
+    capsys: pytest.CaptureFixture[str], defect: Defect, shown: str
+) -> None:
+    finding = Finding(defect, Severity.HIGH, "maze", 0.5, "paid", "maze:train:1", "b", score=1.0, expected=0.5)
+    print_report(report_of(GOOD, findings=[finding]), fails=False)
+    assert f"  score     {shown}\n" in capsys.readouterr().out

@@ -134,7 +134,7 @@ def _findings() -> dict[str, Any]:
 def test_score_function_without_defects_passes_the_audit(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("boxed", "--fail-on", "low") == 0
     printed = capsys.readouterr().out
-    assert "of the form '\\\\boxed{ANSWER}'" in printed
+    assert "each answer as '\\\\boxed{ANSWER}'" in printed
     assert "no findings" in printed
 
 

@@ -93,7 +93,7 @@ class _Polynomial(Arithmetic[_Part]):
 
     def number(self, digits: str) -> _Part:
         if not digits.isdigit():
-            raise ExpressionError("a polynomial has a decimal number")
+            raise ExpressionError("decimal numbers in a polynomial are not supported")
         return _Part(Fraction(digits))
 
     def name(self, name: str) -> _Part:
@@ -103,12 +103,12 @@ class _Polynomial(Arithmetic[_Part]):
         left, right = operands[0], operands[-1]
         is_sum = left.is_sum or right.is_sum
         if sign in (ast.Div, ast.Pow) and right.varies:
-            raise ExpressionError("a divisor or an exponent has variables")
+            raise ExpressionError("variables in a divisor or an exponent are not supported")
         if sign is ast.Div and not right.value:
             raise ExpressionError("division by zero")
         if sign is ast.Pow:
             if right.value.denominator != 1 or right.value < 0 or (is_sum and right.value != 1):
-                raise ExpressionError("a power has a negative or fractional exponent, or a sum as the base")
+                raise ExpressionError("negative or fractional exponents, and powers of sums, are not supported")
             within_bits(left.value, times=int(right.value))
         if sign is ast.Mult and is_sum and left.varies and right.varies:
             raise ExpressionError("a product of sums must be multiplied out")
@@ -161,7 +161,7 @@ def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
         if name in ABSOLUTE_VALUES and id(call) not in in_logarithms:
             raise ExpressionError("an absolute value is supported only inside a logarithm")
         if name in INVERSE_FUNCTIONS and _quadratic(argument, variable, drawn)[2]:
-            raise ExpressionError("the argument of an inverse function is not linear")
+            raise ExpressionError("an inverse function is supported only with a linear argument")
         if name in ("exp", "sinh", "cosh"):
             _check_exponent(argument)
         if name == "sqrt":
@@ -173,14 +173,14 @@ def _check_power(power: ast.BinOp, variable: str, drawn: random.Random) -> None:
     if variable not in _names(power.left):
         _check_exponent(power.right)
     elif _names(power.right):
-        raise ExpressionError("both the base and the exponent of a power have variables")
+        raise ExpressionError("a power with variables in both base and exponent is not supported")
     elif evaluate_exactly(power.right).denominator != 1:
         _check_root(power.left, variable, drawn)
 
 
 def _check_exponent(tree: ast.expr) -> None:
     if any(_function(call) == "log" for call in _calls(tree)):
-        raise ExpressionError("an exponent contains a logarithm")
+        raise ExpressionError("a logarithm in an exponent is not supported")
 
 
 def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
@@ -192,7 +192,7 @@ def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
         tree = tree.left
     constant, factor, square = _quadratic(tree, variable, drawn)
     if square and factor * factor == 4 * constant * square:
-        raise ExpressionError("the expression under a root is a perfect square")
+        raise ExpressionError("the root of a perfect square is not supported")
 
 
 def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:

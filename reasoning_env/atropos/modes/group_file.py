@@ -74,7 +74,7 @@ def open_groups(
             if candidate != path:
                 logger.warning("writing new groups to %s instead", candidate)
             return file
-    raise AssertionError("internal error: every number for the file's name is in use")
+    raise AssertionError("internal error: no numbered name is free for the file")
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:
@@ -122,7 +122,7 @@ def _make(path: Path) -> LineFile:
             file = LineFile.create(candidate)
             logger.info("writing a copy of each sent group to %s", candidate)
             return file
-    raise AssertionError("internal error: every number for the file's name is in use")
+    raise AssertionError("internal error: no numbered name is free for the file")
 
 
 def _log_error(written: Future[None]) -> None:
