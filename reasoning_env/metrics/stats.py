@@ -65,7 +65,7 @@ POOL: Sequence[Metric[ObservedPool]] = (
     Metric(
         "workers/crashes",
         Kind.COUNT,
-        "answers that ended a worker in both tries",
+        "answers that ended a worker twice",
         lambda pool: pool.stats.crashes,
     ),
     Metric(

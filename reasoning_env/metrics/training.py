@@ -35,7 +35,7 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "answers/frame/NAME",
         Kind.SHARE,
-        "completions from whose answer the formatting NAME (such as `quotes`) was removed",
+        "completions from whose answer NAME (formatting such as `quotes`) was removed",
         lambda sums: _shares(sums.frames, sorted(sums.frames), sums.completions.total()),
     ),
     Metric("time/mean_generation_s", Kind.MEAN_MAX, "seconds to generate a problem", lambda sums: sums.generation_s),

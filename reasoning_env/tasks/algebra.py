@@ -42,7 +42,7 @@ COMPLEX_ARITHMETIC = Task(
     "complex_arithmetic",
     "algebra",
     has_small_pool=True,
-    rejected=(wrong("the result has more digits than a float can represent", _loses_digits),),
+    rejected=(wrong("the result has more digits than a float has", _loses_digits),),
     verifier_flaw="the library's verifier accepts nan in place of any number",
     answer=AnswerRules(
         notations.complex_number, guard=guards.score_complex_number, library_score=guards.score_complex_as_library
