@@ -29,17 +29,17 @@ With a single problem, the audit could miss a verifier that returns random score
 SCORE_ROUNDING = 1e-6
 """Two scores count as equal if they differ by at most this."""
 CANARIES: Mapping[str, str] = {
-    "a name": CANARY,
-    "a file": f"open('{CANARY}', 'w')",
-    "a file that sympy's parser opens": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
-    "a folder that a YAML loader creates": f"!!python/object/apply:os.mkdir ['{CANARY}']",
-    "a folder that pickle creates": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
-    "a socket": "__import__('socket').socket()",
-    "a process": f"__import__('os').system('{CANARY}')",
-    "an import": f"__import__('{CANARY}')",
+    "code that reads a name": CANARY,
+    "code that opens a file": f"open('{CANARY}', 'w')",
+    "code in sympy's notation that opens a file": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "YAML that creates a folder": f"!!python/object/apply:os.mkdir ['{CANARY}']",
+    "a pickle that creates a folder": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
+    "code that creates a socket": "__import__('socket').socket()",
+    "code that starts a process": f"__import__('os').system('{CANARY}')",
+    "code that imports a module": f"__import__('{CANARY}')",
 }
-"""Answers that are code. A `Watch` detects if a verifier runs the code. Each key says what the code would access. The
-sandbox prevents harm."""
+"""Answers that are code. A `Watch` detects if a verifier runs the code. The sandbox prevents
+harm."""
 ATTACKS: Mapping[str, str] = {
     "a tower of powers": "9**9**9**9",
     "5,000 digits": "9" * 5_000,
@@ -223,7 +223,7 @@ class ContractCheck:
             [verdict] = await self.pools.first.score(problem, [text])
             signs = [sign.value for sign in EXECUTED if (verdict.own_parts or {}).get(sign)]
             if signs:
-                detail = f"the verifier executed the answer (its code accesses {name}; seen: {', '.join(signs)})"
+                detail = f"the verifier executed the answer ({name}; seen: {', '.join(signs)})"
                 found.append(self.reporter.finding(Defect.TEXT_EXECUTED, detail, problem, text, verdict.score))
                 break
         for name, text in ATTACKS.items():

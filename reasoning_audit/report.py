@@ -107,7 +107,8 @@ def make_report(
 
 
 def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return the outcome. High scores of shortcuts give GIVES_AWAY if training excludes the task (`left_out`)."""
+    """Return the outcome. If the only faults are high scores of shortcuts, and training excludes the task (`left_out`),
+    the outcome is GIVES_AWAY instead of FAILS."""
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:

@@ -156,7 +156,7 @@ def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def _move(state: dict[str, list[str]], square: str, box: str, goal: str) -> bool:
-    """Make a move in `state`, and return True if the move is possible."""
+    """Make a move in `state` if it is possible, and return whether it is."""
     items = state.get(square, [])
     if box not in items:
         return False

@@ -84,7 +84,7 @@ def derived_files(groups: Path) -> set[Path]:
 
 
 def model_of(file: Path) -> str | None:
-    """Return the models in a file's header, separated by commas; None if unknown. Dumps have no header."""
+    """Return the models in a file's header, separated by commas; None if it names none or is missing, as in dumps."""
     made_with = read_made_with(file)
     models = made_with.get("models", [made_with["model"]] if "model" in made_with else [])
     return ",".join(map(str, models)) or None if isinstance(models, list) else None

@@ -220,7 +220,7 @@ def combine(rows: Collection[SummaryRow]) -> SummaryRow:
 def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
     """Return the 95 % interval of mean pass@k over tasks.
 
-    Each task with a completion must have a problem with at least `k` completions.
+    In each task that has completions, at least one problem must have `k` or more.
     """
     chances = [tally.pass_at(k) for tally in tallies if tally.completions]
     return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])

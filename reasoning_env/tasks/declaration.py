@@ -104,12 +104,12 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 
 def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects too easy entries, but keeps the share `served` of them."""
+    """Return a rule that rejects too easy entries, but keeps a fraction `served` of them."""
     return RejectionRule(Cause.EASY, reason, applies, served)
 
 
 def copied(*, served: float = 0.0) -> RejectionRule:
-    """Return a rule that rejects entries whose answer can be copied from the question, but keeps the share `served`."""
+    """Return a rule that rejects entries whose answer is in the question, but keeps a fraction `served` of them."""
     return RejectionRule(
         Cause.COPIED,
         "the right answer can be copied from the question",
@@ -119,7 +119,7 @@ def copied(*, served: float = 0.0) -> RejectionRule:
 
 
 def frequent(answer: str, *, served: float) -> RejectionRule:
-    """Return a rule that rejects entries with the right answer `answer`, but keeps the share `served` of them."""
+    """Return a rule that rejects entries with the right answer `answer`, but keeps a fraction `served` of them."""
     return RejectionRule(
         Cause.FREQUENT,
         f"{answer} is the right answer to too many problems of the task",

@@ -28,8 +28,8 @@ Move = tuple[str, str, str]
 
 
 class Graph:
-    """The positions on a board as numbers `mover << size | other`: bit masks of the squares of the side to move and of
-    the other side."""
+    """The positions on a board. Each is a number `mover << size | other` of two bit masks: the squares with pieces
+    of the side to move, and those with pieces of the other side."""
 
     def __init__(self, board: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
         self.size = len(board)
