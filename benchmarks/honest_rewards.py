@@ -51,9 +51,9 @@ GAMEABLE = frozenset({*FAULTY, *SHORTCUTS})
 ARMS: Mapping[str, str] = {
     "strict": "strict rewards",
     "exact": "strict, without partial credit",
-    "library": "reasoning-gym as it is",
-    "noise": "strict, wrong answers paid at random as often",
-    "one-faulty": "one task as it is, the others strict",
+    "library": "reasoning-gym's rewards",
+    "noise": "strict rewards, and random false ones",
+    "one-faulty": "strict rewards, except in one task",
 }
 FIGURES = ("paid", "right", "confirmed")
 
@@ -122,7 +122,7 @@ def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None
         panel.grid(alpha=0.3)
         panel.set(xlabel="training steps", ylim=(0, 1.02))
         for number, (arm, of_arm) in enumerate(runs.items()):
-            for name, style, words in (("paid", "-", "paid"), ("confirmed", "--", "exactly right")):
+            for name, style, words in (("paid", "-", "mean score"), ("confirmed", "--", "share of right answers")):
                 curves = [[mean_of(entry, name, faulty=faulty) for entry in one["evaluations"]] for one in of_arm]
                 steps = [entry["step"] for entry in of_arm[0]["evaluations"]]
                 for curve in curves:
@@ -130,7 +130,7 @@ def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None
                 means = [fmean(values) for values in zip(*curves, strict=True)]
                 label = f"{ARMS[arm]}: {words}" if panel is panels[0] else None
                 panel.plot(steps, means, style, color=f"C{number}", linewidth=2.2, label=label)
-    panels[0].set_ylabel("held-out problems, greedy")
+    panels[0].set_ylabel("on held-out problems")
     figure.legend(frameon=False, ncols=2, loc="outside upper center")
     figure.savefig(picture, metadata={"Date": None})
 

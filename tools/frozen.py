@@ -335,7 +335,7 @@ def _direction(difference: Difference) -> str:
         return "another problem"
     old, new = float(difference.old), float(difference.new)
     if new >= RIGHT > old:
-        return "newly paid"
+        return "newly right"
     if old >= RIGHT > new:
         return "no longer right"
     return "partial up" if new > old else "partial down"
