@@ -367,7 +367,7 @@ def test_process_limit_is_the_only_sandbox_layer_on_macos() -> None:
 
 @on_linux
 @pytest.mark.parametrize(("mounts", "is_missing"), [("proc /proc proc rw,hidepid=invisible 0 0", True), ("", False)])
-def test_sandbox_omits_the_private_memory_layer_if_proc_uses_hidepid(
+def test_sandbox_does_not_protect_memory_if_proc_is_mounted_with_hidepid(
     tmp_path: Path, mounts: str, is_missing: bool
 ) -> None:
     (tmp_path / "mounts").write_text(mounts)
