@@ -272,6 +272,6 @@ def test_writing_a_row_with_the_problems_command_runs_code_from_few_source_files
     check_bound("row", trace)
 
 
-def test_architecture_page_limits_how_many_source_files_each_operation_runs() -> None:
+def test_architecture_page_lists_the_maximum_number_of_source_files_per_operation() -> None:
     published = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert {way: int(files) for way, files in published} == BOUNDS

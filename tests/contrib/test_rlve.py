@@ -62,7 +62,7 @@ async def test_right_answers_of_every_rlve_environment_earn_1(session: Session[P
 
 
 @on_module_loop
-async def test_session_and_bridge_and_judge_server_give_the_same_rlve_scores(
+async def test_rlve_scores_are_equal_in_every_way_of_judging(
     session: Session[Problem],
 ) -> None:
     """Compare the three with a right and a wrong answer to a problem of every environment."""

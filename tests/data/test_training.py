@@ -55,7 +55,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
         pytest.param({"tasks": ["gcd"]}, "", id="neither"),
     ],
 )
-def test_training_row_contains_task_and_seed_and_score(path: Path, made_with: object, model: str) -> None:
+def test_training_row_describes_its_problem_and_its_group(path: Path, made_with: object, model: str) -> None:
     header_path(path).write_text(json.dumps({"made_with": made_with}))
     [row, _] = kept(path, line(RIGHT, WRONG))
     assert row["messages"][0] == {"role": "user", "content": "the question of 5"}

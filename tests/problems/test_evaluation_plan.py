@@ -80,7 +80,7 @@ def test_plan_raises_if_eval_level_and_eval_preset_are_both_set() -> None:
         plan(eval_preset="rg-easy", eval_level="training")
 
 
-def test_prompt_and_tasks_and_repeats_come_from_the_preset() -> None:
+def test_evaluation_plan_follows_the_preset() -> None:
     found = plan(eval_preset="rg-easy")
     assert found.tasks == ("chain_sum", "gcd", "maze")
     assert (found.samples_per_task, found.repeats) == (PRESET_SIZE, 3)

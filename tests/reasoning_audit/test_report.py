@@ -56,7 +56,7 @@ def test_audit_report_is_unchanged_after_json_encoding_and_decoding() -> None:
     assert TypeAdapter(Report).validate_json(encode_report(report)) == report
 
 
-def test_audit_report_contains_rewards_and_seed_and_library_version(saved: Any) -> None:
+def test_audit_report_says_how_the_audit_was_made(saved: Any) -> None:
     assert (saved["scores"], saved["seed"]) == ("the scores of training", 42)
     assert saved["library"] == {"version": "1.2", "path": "/library"}
     assert saved["modules"] == {}

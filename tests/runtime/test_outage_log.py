@@ -21,7 +21,7 @@ OUT, OVER = "the disk is full", "there is space again"
     ],
     ids=["start and end", "repeated while it lasts", "end without start", "flapping", "second outage"],
 )
-def test_outage_is_logged_at_its_start_and_at_its_end_and_at_intervals(
+def test_outage_is_logged_regularly_from_its_start_to_its_end(
     events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Numbers in `events` are elapsed seconds."""
